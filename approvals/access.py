@@ -1,0 +1,70 @@
+"""Who may see and who may decide. Closed by default: no group, no plan (B-9, SEC-4)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.db import models
+
+from plans.models import Intent, Plan
+from plans.models.plans import PlanQuerySet
+
+type Visitor = User | AbstractBaseUser | AnonymousUser
+
+
+class Role(StrEnum):
+    """The groups that the product knows; a target may name others as its reviewers."""
+
+    REVIEWERS = "reviewers"
+    LEADS = "leads"
+    MANAGERS = "managers"
+    OPERATORS = "operators"
+
+
+def in_group(user: Visitor, *names: str) -> bool:
+    """Whether an active, signed-in person belongs to one of these groups."""
+    if not isinstance(user, User) or not user.is_active:
+        return False
+    return user.groups.filter(name__in=names).exists()
+
+
+def visible_plans(user: Visitor) -> PlanQuerySet:
+    """Plans of targets whose reviewer groups hold this person; a manager reads every plan."""
+    if not isinstance(user, User) or not user.is_active:
+        return Plan.objects.none()
+    if in_group(user, Role.MANAGERS):
+        return Plan.objects.all()
+    return reviewable_plans(user)
+
+
+def reviewable_plans(user: Visitor) -> PlanQuerySet:
+    """Plans of the targets this person reviews."""
+    if not isinstance(user, User) or not user.is_active:
+        return Plan.objects.none()
+    return Plan.objects.filter(
+        target__in=user.groups.values("reviewed_targets").filter(reviewed_targets__isnull=False)
+    )
+
+
+def reviewable_intents(user: Visitor) -> models.QuerySet[Intent]:
+    """Intents of the targets this person reviews (parked ones wait in Needs me)."""
+    if not isinstance(user, User) or not user.is_active:
+        return Intent.objects.none()
+    return Intent.objects.filter(
+        target__in=user.groups.values("reviewed_targets").filter(reviewed_targets__isnull=False)
+    )
+
+
+def objection(user: Visitor, plan: Plan) -> str | None:
+    """Why this person cannot decide on this plan, in words for the page; None: they can.
+
+    Read afresh inside the decision's transaction (SEC-6): never from a cached session.
+    """
+    if not isinstance(user, User) or not user.is_active:
+        return "You are not signed in."
+    if plan.agent.owner_id == user.pk:
+        return f"You own {plan.agent.name}; its owner does not decide on its plans."
+    if not user.groups.filter(reviewed_targets=plan.target_id).exists():
+        return f"You are not in a group that reviews {plan.target.name}."
+    return None

@@ -1,0 +1,44 @@
+"""Who did it. An event names its actor by kind, id and the label of that moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+Kind = Literal["person", "agent", "system", "target"]
+
+
+class Person(Protocol):
+    """What the trail needs to know of a signed-in user."""
+
+    pk: int
+
+    def get_username(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    kind: Kind
+    id: str
+    label: str
+
+
+def person(user: Person) -> Actor:
+    return Actor("person", str(user.pk), user.get_username())
+
+
+def agent(pk: int, name: str) -> Actor:
+    return Actor("agent", str(pk), name)
+
+
+def target(pk: int, name: str) -> Actor:
+    """The target's answer made it so (a 409, a read-back)."""
+    return Actor("target", str(pk), name)
+
+
+# A clock is never recorded as a person (S-2).
+CLOCK = Actor("system", "clock", "the clock")
+COMMITTER = Actor("system", "committer", "the commit worker")
+REPLANNER = Actor("system", "replanner", "the re-planner")
+VERIFIER = Actor("system", "verifier", "verification")
+OPERATOR = Actor("system", "operator", "an operator at the terminal")

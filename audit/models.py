@@ -1,0 +1,93 @@
+"""The audit trail: one append-only table. Triggers and grants refuse everything but INSERT."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.db import models
+from django.db.models.functions import Cast
+
+from audit.actions import Action
+
+
+class ClockTimestamp(models.Func):
+    """PostgreSQL's own clock at this instant, not the transaction's start (C-1)."""
+
+    function = "clock_timestamp"
+    template = "%(function)s()"
+    output_field = models.DateTimeField()
+
+
+class CurrentXid(models.Func):
+    """`pg_current_xact_id()` as a bigint: seals order rows by it below a snapshot's horizon."""
+
+    function = "pg_current_xact_id"
+    template = "%(function)s()::text"
+    output_field = models.TextField()
+
+
+class CurrentEra(models.Func):
+    """The era now in force; raised after a restore, where transaction ids start again (L-2)."""
+
+    function = "audit_current_era"
+    template = "%(function)s()"
+    output_field = models.IntegerField()
+
+
+class Era(models.Model):
+    """One row per life of the database cluster: after a restore a new era begins."""
+
+    number = models.PositiveIntegerField(primary_key=True)
+    began_at = models.DateTimeField(db_default=ClockTimestamp())
+    reason = models.TextField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = []
+
+    def __str__(self) -> str:
+        return f"era {self.number}"
+
+
+class Event(models.Model):
+    """One row of the audit trail, with the words of its moment snapshotted (L-1).
+
+    `xid` and `id` order rows; `at` is only shown, since clocks step back (FM-36).
+    """
+
+    at = models.DateTimeField(db_default=ClockTimestamp())
+    era = models.PositiveIntegerField(db_default=CurrentEra())
+    xid = models.BigIntegerField(db_default=Cast(CurrentXid(), models.BigIntegerField()))
+    action = models.CharField(max_length=64, choices=[(a.value, a.value) for a in Action])
+
+    actor_kind = models.CharField(max_length=16)
+    actor_id = models.CharField(max_length=64)
+    actor_label = models.CharField(max_length=200)
+
+    agent = models.CharField(max_length=100, blank=True)
+    target = models.CharField(max_length=100, blank=True)
+    operation = models.CharField(max_length=100, blank=True)
+    plan_id = models.CharField(max_length=128, blank=True)
+    intent_id = models.UUIDField(null=True, blank=True)
+    task_id = models.CharField(max_length=128, blank=True)
+    title = models.TextField(blank=True)
+    from_status = models.CharField(max_length=32, blank=True)
+    to_status = models.CharField(max_length=32, blank=True)
+
+    ip = models.GenericIPAddressField(null=True, blank=True)
+    request_id = models.CharField(max_length=64, blank=True)
+    details: models.JSONField[Any, Any] = models.JSONField(default=dict)
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["-id"]
+        indexes: ClassVar[list[models.Index]] = [
+            # The events feed and the sealer walk by (xid, id) below the horizon (A-14, L-2).
+            models.Index(fields=["xid", "id"], name="audit_event_feed"),
+            models.Index(fields=["target", "plan_id", "id"], name="audit_event_plan"),
+            models.Index(fields=["intent_id", "id"], name="audit_event_intent"),
+            models.Index(fields=["agent", "id"], name="audit_event_agent"),
+            models.Index(fields=["actor_label", "id"], name="audit_event_actor"),
+            models.Index(fields=["action", "id"], name="audit_event_action"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} by {self.actor_label}"

@@ -1,0 +1,20 @@
+"""The rows of a plan's life, a module per noun."""
+
+from plans.models.agents import Agent, ApiKey
+from plans.models.attempts import Attempt
+from plans.models.intents import Intent
+from plans.models.plans import Evidence, Plan
+from plans.models.replans import Replan
+from plans.models.targets import Operation, Target
+
+__all__ = [
+    "Agent",
+    "ApiKey",
+    "Attempt",
+    "Evidence",
+    "Intent",
+    "Operation",
+    "Plan",
+    "Replan",
+    "Target",
+]

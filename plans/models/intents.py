@@ -1,0 +1,54 @@
+"""Intents: the logical write an agent wants, through any number of plans."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar
+
+from django.db import models
+
+from audit.models import ClockTimestamp
+from plans.models.agents import Agent
+from plans.models.targets import Operation, Target
+
+
+class Intent(models.Model):
+    """What was asked for. Its own status only says what its latest plan cannot."""
+
+    class Status(models.TextChoices):
+        OPEN = "open", "open"
+        PARKED = "parked", "parked: planned when a reviewer opens it"
+        SETTLED = "settled", "settled: nothing left to change"
+        ABANDONED = "abandoned", "abandoned"
+        FAILED = "failed", "failed: no plan could be made"
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="intents")
+    operation = models.ForeignKey(Operation, on_delete=models.PROTECT, related_name="intents")
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="intents")
+    task_id = models.CharField(max_length=128)
+    # The exact bytes of the latest inputs, repeated by a server re-plan (T-1, R-1).
+    inputs = models.BinaryField()
+    summary = models.TextField(blank=True)
+    reason = models.TextField(blank=True)
+    status = models.CharField(max_length=16, choices=Status.choices, default=Status.OPEN)
+    closed_reason = models.TextField(blank=True)
+    latest_revision = models.PositiveIntegerField(default=0)
+    # R-3: three in a row without a person's look park the intent.
+    unattended_replans = models.PositiveIntegerField(default=0)
+    lives_until = models.DateTimeField()
+    created_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
+
+    class Meta:
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["agent", "task_id"], name="intent_by_task"),
+            # The sweeper ends intents whose lifespan is over (R-3).
+            models.Index(
+                fields=["lives_until"],
+                name="intent_lifespan",
+                condition=models.Q(status__in=["open", "parked"]),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)

@@ -1,0 +1,45 @@
+"""The seam to the people who decide. `approvals` registers itself; plans never import it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from plans.models import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Assessment:
+    """What people will see and must satisfy; stored on the plan when it becomes pending."""
+
+    title: str
+    asked: str
+    risk: str
+    policy_version: str
+    approvals_required: int
+    digest: str
+
+
+class Oversight(Protocol):
+    def assess(self, plan: Plan) -> Assessment:
+        """Title, risk and demands from read-back values only (B-10), with the digest (B-2)."""
+        ...
+
+    def objection_to_sending(self, plan: Plan) -> str | None:
+        """Why the recorded approvals no longer suffice (T-3), in words; None: send."""
+        ...
+
+
+_registered: list[Oversight] = []
+
+
+def register(oversight: Oversight) -> None:
+    """Called once by the deciding app's `ready()`."""
+    _registered[:] = [oversight]
+
+
+def oversight() -> Oversight:
+    """The registered oversight. Raises LookupError: nobody decides, so nothing is sent (SEC-28)."""
+    if not _registered:
+        raise LookupError("no oversight is registered")
+    return _registered[0]

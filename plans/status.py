@@ -1,0 +1,63 @@
+"""The statuses of a plan, each with its one meaning (2-contract, "Statuses of a plan")."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from django.db.models import TextChoices
+
+
+class Status(TextChoices):
+    VERIFYING = "verifying", "verifying"
+    PENDING = "pending", "pending"
+    APPROVED = "approved", "approved"
+    COMMITTING = "committing", "committing"
+    UNKNOWN = "unknown", "unknown"
+    UNRESOLVED = "unresolved", "unresolved"
+    COMMITTED = "committed", "committed"
+    REJECTED = "rejected", "rejected"
+    ABANDONED = "abandoned", "abandoned"
+    SUPERSEDED = "superseded", "superseded"
+    MISMATCHED = "mismatched", "mismatched"
+    FAILED = "failed", "failed"
+    EXPIRED = "expired", "expired"
+    CONFLICTED = "conflicted", "conflicted"
+    STALE = "stale", "stale"
+    CHANGES_REQUESTED = "changes_requested", "changes requested"
+
+
+MEANING: Final[dict[Status, str]] = {
+    Status.VERIFYING: "received; being read back from the target",
+    Status.PENDING: "waits for people",
+    Status.APPROVED: "enough approvals; commit due now",
+    Status.COMMITTING: "an attempt exists; its outcome is not known yet",
+    Status.UNKNOWN: "an attempt ended without a trustworthy answer; being resolved",
+    Status.UNRESOLVED: "automatic resolution is over; a person must look at the target",
+    Status.COMMITTED: "applied, result stored",
+    Status.REJECTED: "closed by a person, nothing applied",
+    Status.ABANDONED: "closed by the agent or the lifespan of its intent, nothing applied",
+    Status.SUPERSEDED: "closed by its successor, nothing applied",
+    Status.MISMATCHED: "closed: the target's read-back differs from the submission",
+    Status.FAILED: "closed: the target definitely refused, nothing applied",
+    Status.EXPIRED: "closed by the clock, nothing applied; a re-plan is queued",
+    Status.CONFLICTED: "closed: the world moved, nothing applied; a re-plan is queued",
+    Status.STALE: "closed: covered state was written, nothing applied; a re-plan is queued",
+    Status.CHANGES_REQUESTED: "closed by a reviewer's wish; a re-plan by the agent is queued",
+}
+
+# Closed, nothing applied, and a re-plan row is made in the same transaction (R-1).
+REPLANNED: Final = frozenset(
+    {Status.EXPIRED, Status.CONFLICTED, Status.STALE, Status.CHANGES_REQUESTED}
+)
+TERMINAL: Final = REPLANNED | {
+    Status.COMMITTED,
+    Status.REJECTED,
+    Status.ABANDONED,
+    Status.SUPERSEDED,
+    Status.MISMATCHED,
+    Status.FAILED,
+}
+# Statuses in which an attempt may be out; whether one is, the attempts say (S-4).
+ENGAGED: Final = frozenset({Status.COMMITTING, Status.UNKNOWN, Status.UNRESOLVED})
+# "Open" by status alone: not terminal and no attempt possible (S-4).
+OPEN: Final = frozenset({Status.VERIFYING, Status.PENDING, Status.APPROVED})
