@@ -1,0 +1,1 @@
+"""Wiring only: settings, servers, processes. No rule and no query lives here."""
