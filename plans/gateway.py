@@ -12,7 +12,6 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
-from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Any, cast
 
@@ -38,6 +37,7 @@ from plans.exchanges import (
     NotSentReason,
 )
 from plans.framing import Unsendable, render
+from plans.pacing import http_date
 
 __all__ = ["Answer", "Call", "Endpoint", "Exchange", "NoAnswer", "NotSent", "exchange"]
 
@@ -230,8 +230,6 @@ def _words(fault: Exception) -> str:
 
 def _skew(date: str | None) -> float | None:
     """Seconds the target's clock is ahead of ours (C-2); None for no date or no valid one."""
-    try:
-        # A date names a whole second; its middle is the best guess.
-        return parsedate_to_datetime(date or "").timestamp() + 0.5 - time.time()
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
+    then = http_date(date)
+    # A date names a whole second; its middle is the best guess.
+    return None if then is None else then.timestamp() + 0.5 - time.time()
