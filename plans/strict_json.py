@@ -7,6 +7,7 @@ Only when something is wrong (or could be) a second, slower reading finds the pl
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
@@ -67,13 +68,10 @@ def parse(
     text = _decode(raw)
     _check_depth(raw, max_depth)
     limits = _Limits(max_members, max_string)
-    try:
-        value = _FAST.decode(text)
-    except (ValueError, _Fault):
-        value = _NOTHING
-    if value is _NOTHING or _dubious(raw, limits):
-        return _read_slowly(text, limits)
-    return cast("JsonValue", value)
+    if not _dubious(raw, limits):
+        with suppress(ValueError, _Fault):
+            return cast("JsonValue", _FAST.decode(text))
+    return _read_slowly(text, limits)
 
 
 def parse_object(raw: bytes) -> JsonObject:
@@ -145,9 +143,6 @@ class _Fault(Exception):
 
 class _Pairs(list[tuple[str, Any]]):
     """An object's members as they stand in the text, duplicates included."""
-
-
-_NOTHING = object()
 
 
 def _integer(digits: str) -> int:
