@@ -33,15 +33,14 @@ def parse_instant(text: object, pointer: str) -> datetime:
     if match["offset"] is None:
         raise OffsetRequired(pointer=pointer)
     offset = _offset(match, pointer)
-    millisecond = int((match["fraction"] or "0").ljust(3, "0")[:3])
+    microsecond = int((match["fraction"] or "0").ljust(3, "0")[:3]) * 1000
+    numbers = map(int, re.split("[-T:]", match["naive"]))
     try:
-        naive = datetime.strptime(match["naive"], "%Y-%m-%dT%H:%M:%S")
+        naive = datetime(*numbers, microsecond=microsecond)  # type: ignore[arg-type,misc]
     except ValueError:
         naive = None
-    # strptime takes :60 and :61 and rolls them forward.
-    if naive is None or match["naive"][-2:] > "59":
+    if naive is None:
         raise InvalidTimestamp("There is no such date and time.", pointer=pointer)
-    naive = naive.replace(microsecond=millisecond * 1000)
     try:
         return naive.replace(tzinfo=timezone(offset)).astimezone(UTC)
     except OverflowError:
@@ -102,9 +101,8 @@ def rfc3339(instant: datetime) -> str:
     """An aware datetime as 2026-03-14T09:41:12.345Z, floored to milliseconds."""
     if instant.tzinfo is None:
         raise ValueError("a naive datetime names no instant")
-    return _floor_to_ms(instant.astimezone(UTC)).strftime("%Y-%m-%dT%H:%M:%S.") + (
-        f"{instant.microsecond // 1000:03d}Z"
-    )
+    # isoformat cuts off what is below a millisecond, and keeps the zeros of early years.
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _floor_to_ms(instant: datetime) -> datetime:
