@@ -31,7 +31,15 @@ _SECRET_TEXTS = (
     (_API_KEY, "[api key]"),
     (re.compile(r"whsec_[A-Za-z0-9+/=]+"), "[secret]"),
     (re.compile(r"(Bearer\s+)[^\s\"',;]+", re.IGNORECASE), r"\1[secret]"),
-    (re.compile(r"""(plan_token\\?["']?\s*[:=]\s*)(\\?["'])(?:(?!\2).)*(?:\2|$)"""), r"\1[secret]"),
+    # The value in quotes, in quotes that are escaped themselves, or cut off before its end.
+    (
+        re.compile(
+            r"""(plan_token\\?["']?\s*[:=]\s*)"""
+            r"""(?:\\(["']).*?(?:\\\2|$)|(["'])(?:\\.|(?!\3).)*(?:\3|$))""",
+            re.DOTALL,
+        ),
+        r"\1[secret]",
+    ),
     (re.compile(r"(plan_token\s*[:=]\s*)(?!\[secret\])[^\s\"',&]+"), r"\1[secret]"),
 )
 
@@ -111,24 +119,28 @@ def find_token(value: JsonValue, token: str, *, allowed: str | None = None) -> s
     JSON escapes inside strings are seen through, since `inputs` is a text. The pointer of a
     name is that of its object: it must not repeat the token. `allowed` is the token's own place.
     """
-    return _find(value, token, "", allowed) if len(token) >= TOKEN_MIN_SEARCHED else None
-
-
-def _find(value: JsonValue, token: str, pointer: str, allowed: str | None) -> str | None:
-    if pointer == allowed and allowed:
+    if len(token) < TOKEN_MIN_SEARCHED:
         return None
+    return _find(value, token, allowed.split("/")[1:] if allowed else None)
+
+
+def _find(value: JsonValue, token: str, allowed: list[str] | None) -> str | None:
+    """Builds the pointer on the way back: most requests hold nothing to point at."""
     if isinstance(value, str):
-        return pointer if _holds(value, token) else None
+        return "" if allowed != [] and _holds(value, token) else None
     if isinstance(value, dict):
         if any(_holds(name, token) for name in value):
-            return pointer
+            return ""
         items: Iterable[tuple[str | int, JsonValue]] = value.items()
     elif isinstance(value, list):
         items = enumerate(value)
     else:
         return None
-    found = (_find(item, token, f"{pointer}/{escape(key)}", allowed) for key, item in items)
-    return next((place for place in found if place is not None), None)
+    for key, item in items:
+        rest = allowed[1:] if allowed and allowed[0] == key else None
+        if (found := _find(item, token, rest)) is not None:
+            return f"/{escape(key)}{found}"
+    return None
 
 
 def _holds(text: str, token: str) -> bool:
