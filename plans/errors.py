@@ -1,5 +1,6 @@
-"""Every problem this server answers with, as a table: 400 is not JSON we accept, 422 is not allowed.
+"""Every problem this server answers with, as a table.
 
+400 is not JSON we accept, 422 is JSON that is not allowed.
 The class name is the code, the docstring the documented message (docs/problems.md is made of it).
 Sources: A-16, A-17 and the bad-input table BI-1…BI-52.
 """
@@ -230,7 +231,7 @@ class NumberOutOfRange(Problem, status=422, title="Number out of range"):
 
 
 class UnsafeInteger(Problem, status=422, title="Unsafe integer"):
-    """An integer is beyond ±(2^53−1), where readers round it. Send it as a string."""
+    """An integer is beyond 2^53 - 1 in size, where readers round it. Send it as a string."""
 
 
 class NegativeZero(Problem, status=422, title="Negative zero"):
@@ -250,11 +251,11 @@ class InvalidField(Problem, status=422, title="Invalid field"):
 
 
 class InvalidPlanId(Problem, status=422, title="Invalid plan ID"):
-    """A plan ID is 1 to 128 of A–Z a–z 0–9 . _ ~ - and neither "." nor ".."."""
+    """A plan ID is 1 to 128 ASCII letters, digits and . _ ~ - and neither "." nor ".."."""
 
 
 class InvalidIdempotencyKey(Problem, status=422, title="Invalid idempotency key"):
-    """An idempotency key is 8 to 128 of A–Z a–z 0–9 . _ : -."""
+    """An idempotency key is 8 to 128 ASCII letters, digits and . _ : -."""
 
 
 class InvalidTimestamp(Problem, status=422, title="Invalid timestamp"):
