@@ -52,7 +52,9 @@ class Handler(BaseHTTPRequestHandler):
     timeout = IDLE_SECONDS
 
     def do_GET(self) -> None:
-        """Answer a GET."""
+        """Answer a GET; a body that comes with one is not read, so nothing can follow it."""
+        if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
+            self.close_connection = True
         self._serve(b"")
 
     def do_POST(self) -> None:
@@ -121,6 +123,11 @@ class Handler(BaseHTTPRequestHandler):
             linger = struct.pack("ii", 1, 0)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self.close_connection = True
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the standard library refuses by itself (a bad request line, another method)."""
+        self.close_connection = True
+        self._refuse(Problem(code, "bad-request", "This is no request that is served here."))
 
     def version_string(self) -> str:
         """The `Server` header: a name, no versions."""
