@@ -6,15 +6,14 @@ whatever is not on a list is UNKNOWN, and an UNKNOWN is resolved by reading the 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from plans.errors import Problem
+from plans.bodies import changed_in, code_of, is_replayed, problem, read_object, text
 from plans.exchanges import Answer, Exchange, NoAnswer, NotSent
 from plans.pacing import http_date, not_sent_delay, parse_retry_after, retry_delay
-from plans.strict_json import JsonObject, JsonValue, parse
+from plans.strict_json import JsonObject, JsonValue
 
 __all__ = [
     "Kind",
@@ -43,9 +42,6 @@ NEVER_ABOUT_EXPIRY = frozenset({401, 403, 408, 425, 429})
 SAYS_EXPIRED = frozenset({"expired", "plan-expired"})
 SAYS_IN_PROGRESS = "in-progress"
 SAYS_KEY_REUSED = "idempotency-key-reused"
-
-MAX_WORDS = 2_000
-"""Characters of a target's own words that are kept."""
 
 
 class Kind(StrEnum):
@@ -106,9 +102,9 @@ def classify(
     """
     match exchange:
         case NotSent(reason=reason, detail=detail):
-            return Outcome(Kind.NOT_SENT, reason, problem=_problem(None, reason, detail))
+            return Outcome(Kind.NOT_SENT, reason, problem=problem(None, reason, detail))
         case NoAnswer(reason=reason, detail=detail):
-            return Outcome(Kind.UNKNOWN, reason, problem=_problem(None, reason, detail))
+            return Outcome(Kind.UNKNOWN, reason, problem=problem(None, reason, detail))
         case Answer(status=status) if 200 <= status < 300:
             return _judge_success(exchange, plan_id, check_result)
         case Answer():
@@ -119,49 +115,50 @@ def _judge_success(
     answer: Answer, plan_id: str, check_result: Callable[[JsonValue], bool]
 ) -> Outcome:
     """T-6: all of it, or unknown. A 2xx is never a failure and never a success by itself."""
-    replayed = _is_replayed(answer)
-    body = _json(answer.body)
-    if not answer.body:
-        miss, alarm = "empty-answer", None
-    elif not isinstance(body, dict):
-        miss, alarm = "not-json", "answer-not-understood"
-    elif body.get("plan_id") != plan_id:
-        miss, alarm = "other-plan", "other-plan"
-    elif body.get("status") != "applied":
-        miss, alarm = "not-applied-in-so-many-words", "answer-not-understood"
-    elif not check_result(body.get("result")):
-        miss, alarm = "result-not-valid", "result-not-valid"
-    else:
-        return Outcome(
-            Kind.APPLIED,
-            "applied",
-            result=body.get("result"),
-            replayed=replayed,
-            first_applied_at=_text(body.get("first_applied_at")),
-        )
-    problem = _problem(answer.status, miss, None)
-    return Outcome(Kind.UNKNOWN, miss, problem=problem, alarm=alarm, replayed=replayed)
+    replayed = is_replayed(answer)
+    body = read_object(answer)
+    miss = _miss(body, plan_id, check_result)
+    if body is None or miss is not None:
+        reason = (miss or "not-json") if answer.body else "empty-answer"
+        why = problem(answer.status, reason, None)
+        # A target may choose to say nothing (204); what it says and we cannot use is a warning.
+        alarm = reason if answer.body else None
+        return Outcome(Kind.UNKNOWN, reason, problem=why, alarm=alarm, replayed=replayed)
+    applied_at = text(body.get("first_applied_at"))
+    result = body.get("result")
+    return Outcome(Kind.APPLIED, "applied", result, replayed=replayed, first_applied_at=applied_at)
+
+
+def _miss(
+    body: JsonObject | None, plan_id: str, check_result: Callable[[JsonValue], bool]
+) -> str | None:
+    """T-6, row by row: what a 2xx lacks; None when nothing is missing."""
+    if body is None:
+        return "not-json"
+    if body.get("plan_id") != plan_id:
+        return "other-plan"
+    if body.get("status") != "applied":
+        return "status-not-applied"
+    return None if check_result(body.get("result")) else "result-not-valid"
 
 
 def _judge_refusal(answer: Answer, earlier_unknown: bool) -> Outcome:
     """T-7 on a first attempt, T-8 on a later one: then the same answer proves nothing."""
-    body = _json(answer.body)
-    body = body if isinstance(body, dict) else {}
-    code, status = _code(body), answer.status
-    changed = _changed(body)
+    body = read_object(answer) or {}
+    code, status, changed = code_of(body), answer.status, changed_in(body)
     kind, reason = _refusal(status, code, changed is not None)
     outcome = Outcome(
         kind,
         reason,
         changed=changed if kind is Kind.CONFLICTED else None,
-        plan_created_at=_text(body.get("plan_created_at")),
+        plan_created_at=text(body.get("plan_created_at")),
         retry_after=_retry_after(answer.headers),
-        problem=_problem(status, code, body.get("detail") or body.get("title")),
-        stop_resends=status >= 500 and _is_replayed(answer),
+        problem=problem(status, code, body.get("detail") or body.get("title")),
+        stop_resends=status >= 500 and is_replayed(answer),
         open_circuit=status in CREDENTIAL_REFUSED,
         alarm=_refusal_alarm(status, code),
         read_first=status in CONFIRMED_BY_READ or kind is Kind.EXPIRED,
-        replayed=_is_replayed(answer),
+        replayed=is_replayed(answer),
     )
     if earlier_unknown:
         return replace(outcome, kind=Kind.UNKNOWN, changed=None, read_first=False)
@@ -238,16 +235,15 @@ def read_state(
         return Reading(kind, "status-404")
     if exchange.status != 200:
         return Reading(ReadKind.UNREADABLE, f"status-{exchange.status}")
-    body = _json(exchange.body)
-    if not isinstance(body, dict):
+    body = read_object(exchange)
+    if body is None:
         return Reading(ReadKind.UNREADABLE, "not-json")
     if body.get("plan_id") != plan_id:
         return Reading(ReadKind.UNREADABLE, "other-plan")
-    word = _text(body.get("status"))
-    kind = IN_WORDS.get(word or "", ReadKind.UNREADABLE)
+    kind = IN_WORDS.get(text(body.get("status")) or "", ReadKind.UNREADABLE)
     if kind is ReadKind.UNREADABLE:
         return Reading(kind, "unknown-status", plan=body)
-    applied_at = _text(body.get("first_applied_at"))
+    applied_at = text(body.get("first_applied_at"))
     return Reading(kind, kind.value, body.get("result"), applied_at, body)
 
 
@@ -298,41 +294,3 @@ def _proved(reading: Reading) -> Outcome:
 def _retry_after(headers: Mapping[str, str]) -> float | None:
     """The target's own `Date` is "now": no clock of ours, and no skew between the two (C-2)."""
     return parse_retry_after(headers.get("retry-after"), http_date(headers.get("date")))
-
-
-def _json(body: bytes) -> JsonValue:
-    """The strict reading of a target's answer; None when there is none (BI-50)."""
-    try:
-        return parse(body, max_bytes=2**20, max_members=20_000, max_string=2**20)
-    except Problem:
-        return None
-
-
-def _code(body: JsonObject) -> str | None:
-    """The problem's word for itself: its `code`, else the last part of its `type` (RFC 9457)."""
-    code = _text(body.get("code"))
-    if code is None and (kind := _text(body.get("type"))) not in (None, "about:blank"):
-        code = re.split(r"[/#:]", (kind or "").rstrip("/"))[-1]
-    return code.lower().replace("_", "-")[:MAX_WORDS] if code else None
-
-
-def _changed(body: JsonObject) -> list[JsonObject] | None:
-    """The `changed` list, if it names at least one path and nothing else is in it (T-7)."""
-    items = body.get("changed")
-    if not isinstance(items, list) or not items:
-        return None
-    moved = [item for item in items if isinstance(item, dict) and _text(item.get("path"))]
-    return moved if len(moved) == len(items) else None
-
-
-def _is_replayed(answer: Answer) -> bool:
-    return answer.headers.get("idempotent-replayed", "").strip().lower() in ("true", "?1")
-
-
-def _text(value: JsonValue) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _problem(status: int | None, code: str | None, detail: JsonValue) -> JsonObject:
-    words = detail[:MAX_WORDS] if isinstance(detail, str) else None
-    return {"status": status, "code": code, "detail": words}
