@@ -194,10 +194,11 @@ def resolve_checked(host: str, port: int, *, internal: bool, timeout: float) -> 
 
 def _look_up(host: str, port: int, timeout: float) -> list[SockAddr]:
     """Ask the system's resolver on a thread that may be left behind: it has no time-out itself."""
-    if not LOOKUPS_AT_ONCE.acquire(timeout=max(0.0, timeout)):
+    slots = LOOKUPS_AT_ONCE
+    if not slots.acquire(timeout=max(0.0, timeout)):
         raise ResolutionFailed("too many lookups are waiting for the resolver")
     box: queue.SimpleQueue[list[SockAddr] | OSError] = queue.SimpleQueue()
-    threading.Thread(target=_look_up_into, args=(box, host, port), daemon=True).start()
+    threading.Thread(target=_look_up_into, args=(box, slots, host, port), daemon=True).start()
     try:
         found = box.get(timeout=max(0.0, timeout))
     except queue.Empty:
@@ -209,7 +210,12 @@ def _look_up(host: str, port: int, timeout: float) -> list[SockAddr]:
     return found
 
 
-def _look_up_into(box: queue.SimpleQueue[list[SockAddr] | OSError], host: str, port: int) -> None:
+def _look_up_into(
+    box: queue.SimpleQueue[list[SockAddr] | OSError],
+    slots: threading.Semaphore,
+    host: str,
+    port: int,
+) -> None:
     try:
         rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
         # A build without IPv6 answers with raw bytes instead of text: such a row is no address.
@@ -219,7 +225,7 @@ def _look_up_into(box: queue.SimpleQueue[list[SockAddr] | OSError], host: str, p
     except UnicodeError:
         box.put(OSError(0, "the name is not a host name"))
     finally:
-        LOOKUPS_AT_ONCE.release()
+        slots.release()
 
 
 def refuse(address: IP, *, internal: bool) -> None:
