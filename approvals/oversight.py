@@ -1,0 +1,103 @@
+"""What people are shown, what they must satisfy, and whether they still do (T-3, B-7, B-10).
+
+The demands are built in for now: one approval by a reviewer of the target.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from django.contrib.auth.models import Group, User
+from django.db.models import Exists, OuterRef
+
+from approvals import titles
+from approvals.digest import shown_digest
+from approvals.models import Decision
+from plans.models import Operation, Plan
+from plans.oversight import Assessment
+
+POLICY_VERSION: Final = "builtin-1"
+APPROVALS_REQUIRED: Final = 1
+# Ranks of plans.risk_rank: what comes first in the queue.
+RISK_RANK: Final[dict[str, int]] = {
+    Operation.Risk.CRITICAL: 0,
+    Operation.Risk.HIGH: 1,
+    Operation.Risk.MEDIUM: 2,
+    Operation.Risk.LOW: 3,
+}
+
+
+class ReviewOversight:
+    """The registered oversight (plans.oversight.Oversight)."""
+
+    def assess(self, plan: Plan) -> Assessment:
+        """Title, risk and demands of the plan as it stands now, with the digest over them (B-2).
+
+        `plan.actions` and `plan.verification` must already be what will be stored.
+        """
+        title, risk = titles.title(plan), risk_of(plan)
+        shown = Assessment(title, "", risk, POLICY_VERSION, APPROVALS_REQUIRED, "")
+        return Assessment(
+            title=title,
+            asked=titles.asked(plan),
+            risk=risk,
+            policy_version=POLICY_VERSION,
+            approvals_required=APPROVALS_REQUIRED,
+            digest=shown_digest(plan, shown),
+        )
+
+    def objection_to_sending(self, plan: Plan) -> str | None:
+        """Why the recorded approvals no longer suffice, in words; None: send (T-3, SEC-8).
+
+        Called in the transaction that is about to insert an attempt: two queries at most.
+        """
+        if self.assess(plan).digest != plan.digest:
+            return "What was approved is not what would be sent now."
+        approvals = Decision.objects.filter(
+            plan=plan, round=plan.round, verdict=Decision.Verdict.APPROVE
+        )
+        counted = approvals.filter(
+            _reviews(plan), shown_digest=plan.digest, person__is_active=True
+        ).exclude(person=plan.agent.owner_id)
+        if counted.values("person").distinct().count() >= plan.approvals_required:
+            return None
+        return _what_is_missing(plan, [d.person for d in approvals.select_related("person")])
+
+    def last_decision(self, plan: Plan) -> dict[str, Any] | None:
+        """The latest verdict on this plan: {verdict, note, by (username), at}; None: none yet."""
+        latest = plan.decisions.select_related("person").order_by("-id").first()
+        if latest is None:
+            return None
+        return {
+            "verdict": latest.verdict,
+            "note": latest.note,
+            "by": latest.person.get_username(),
+            "at": latest.decided_at,
+        }
+
+
+def risk_of(plan: Plan) -> str:
+    """The operation's risk; at least high where nothing could be read back (B-10)."""
+    risk = plan.operation.risk
+    if not plan.verified and RISK_RANK[risk] > RISK_RANK[Operation.Risk.HIGH]:
+        return Operation.Risk.HIGH.value
+    return risk
+
+
+def _reviews(plan: Plan) -> Exists:
+    """The decision's person is, now, in a group that reviews the plan's target."""
+    groups = Group.objects.filter(user=OuterRef("person"), reviewed_targets=plan.target_id)
+    return Exists(groups)
+
+
+def _what_is_missing(plan: Plan, people: list[User]) -> str:
+    """The first reason that a page can tell; a person without any is counted as a reviewer."""
+    for person in people:
+        name = person.get_username()
+        if not person.is_active:
+            return f"{name} approved, but is not active any more."
+        if person.pk == plan.agent.owner_id:
+            return f"{name} approved, but owns {plan.agent.name}."
+        if not person.groups.filter(reviewed_targets=plan.target_id).exists():
+            return f"{name} approved, but does not review {plan.target.name} any more."
+    return f"{len(people)} of {plan.approvals_required} approvals were given on what is shown now."
