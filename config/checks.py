@@ -1,5 +1,6 @@
 """What would make this installation unsafe, said at start with what to do about it (SEC-35)."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from cryptography.fernet import Fernet
@@ -65,7 +66,7 @@ def check_address(**_kwargs: Any) -> list[CheckMessage]:
 
 
 @register(Tags.database)
-def check_postgres(databases: list[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
+def check_postgres(databases: Sequence[str] | None = None, **_kwargs: Any) -> list[CheckMessage]:
     """A commit that is acknowledged must be on disk: or it might be sent twice (FM-33)."""
     problems: list[CheckMessage] = []
     for alias in databases or []:

@@ -2,8 +2,8 @@
 
 State lives in one home (`.demo/`, `.demo/test/`): ports are chosen once and remembered, and both
 servers outlive the process that started them, so each start adopts what already runs.
-`DATABASE_URL` and `REDIS_URL` take the place of the one or the other. This module imports no
-Django: `manage.py` needs it before settings exist.
+`DATABASE_URL` and `REDIS_URL` take the place of the one or the other. This module reads no
+settings: `manage.py` needs it before they exist.
 """
 
 import base64
@@ -12,12 +12,14 @@ import json
 import os
 import secrets
 import shutil
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from config import env
 from config.servers import (
     START_SECONDS,
     EmbeddedError,
@@ -229,3 +231,35 @@ def create_database(url: str) -> None:
         found = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [name])
         if found.fetchone() is None:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+
+
+def begin() -> None:
+    """Start what is needed and print where it is, as `credentials.json` names it."""
+    cluster = start_needed()
+    cluster.secrets()
+    urls = cluster.urls()
+    given = {name: env.optional(VARIABLES[name]) for name in NAMES}
+    addresses = {VARIABLES[name].lower(): given[name] or urls[name] for name in NAMES}
+    print(json.dumps(addresses))
+
+
+def main(arguments: list[str]) -> int:
+    """`python -m config.embedded start|stop|wipe`: for scripts that cannot wait for Django."""
+    actions: dict[str, Callable[[], object]] = {
+        "start": begin,
+        "stop": Cluster().stop,
+        "wipe": Cluster().wipe,
+    }
+    if len(arguments) != 1 or arguments[0] not in actions:
+        print("usage: python -m config.embedded start|stop|wipe", file=sys.stderr)
+        return 2
+    try:
+        actions[arguments[0]]()
+    except EmbeddedError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
