@@ -202,22 +202,33 @@ def _not_sent(fault: Exception) -> NotSent:
 def _conversation(connection: socket.socket, request: bytes, clock: _Clock) -> Answer | NoAnswer:
     """Send, read, and turn every way this can break off into its reason (T-5)."""
     try:
-        # A target may refuse early (413) and close: its answer is then waiting to be read.
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            connection.sendall(request)
+        heard_out = _send(connection, request)
         with connection.makefile("rb") as stream:
             status, headers, body = read_answer(stream)
     except Broken as broken:
-        return NoAnswer(broken.reason, broken.detail, clock.elapsed_ms())
+        reason = "reset" if broken.reason == "closed" and not heard_out else broken.reason
+        return NoAnswer(reason, broken.detail, clock.elapsed_ms())
     except TimeoutError:
         if clock.passed():
             return NoAnswer("deadline", "the total time was over", clock.elapsed_ms())
-        return NoAnswer("timeout", "no byte came in time", clock.elapsed_ms())
+        return NoAnswer("timeout", "nothing moved in time", clock.elapsed_ms())
     except ssl.SSLEOFError:
         return NoAnswer("truncated", "TLS was cut without a goodbye", clock.elapsed_ms())
     except OSError as fault:
         return NoAnswer("reset", _words(fault), clock.elapsed_ms())
     return Answer(status, headers, body, clock.elapsed_ms(), _skew(headers.get("date")))
+
+
+def _send(connection: socket.socket, request: bytes) -> bool:
+    """Send all of it; False if the target hung up meanwhile.
+
+    It may have refused early (413) and closed: its answer is then still there to be read.
+    """
+    try:
+        connection.sendall(request)
+    except (BrokenPipeError, ConnectionResetError):
+        return False
+    return True
 
 
 def _words(fault: Exception) -> str:
