@@ -5,6 +5,7 @@ The demands are built in for now: one approval by a reviewer of the target.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from django.contrib.auth.models import Group, User
@@ -63,17 +64,24 @@ class ReviewOversight:
             return None
         return _what_is_missing(plan, [d.person for d in approvals.select_related("person")])
 
-    def last_decision(self, plan: Plan) -> dict[str, Any] | None:
-        """The latest verdict on this plan: {verdict, note, by (username), at}; None: none yet."""
-        latest = plan.decisions.select_related("person").order_by("-id").first()
-        if latest is None:
-            return None
-        return {
-            "verdict": latest.verdict,
-            "note": latest.note,
-            "by": latest.person.get_username(),
-            "at": latest.decided_at,
-        }
+    def last_decisions(self, plans: Iterable[Plan]) -> dict[int, dict[str, Any]]:
+        """The latest verdict on each plan by its pk: {verdict, note, by (username), at}."""
+        latest = (
+            Decision.objects.filter(plan__in=[plan.pk for plan in plans])
+            .order_by("plan", "-pk")
+            .distinct("plan")
+            .select_related("person")
+        )
+        return {decision.plan_id: _shown(decision) for decision in latest}
+
+
+def _shown(decision: Decision) -> dict[str, Any]:
+    return {
+        "verdict": decision.verdict,
+        "note": decision.note,
+        "by": decision.person.get_username(),
+        "at": decision.decided_at,
+    }
 
 
 def risk_of(plan: Plan) -> str:

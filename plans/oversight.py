@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from plans.models import Plan
 
@@ -27,6 +28,10 @@ class Oversight(Protocol):
 
     def objection_to_sending(self, plan: Plan) -> str | None:
         """Why the recorded approvals no longer suffice (T-3), in words; None: send."""
+        ...
+
+    def last_decisions(self, plans: Iterable[Plan]) -> Mapping[int, dict[str, Any]]:
+        """The latest {verdict, note, by, at} by the plan's pk, where there is one: one query."""
         ...
 
 

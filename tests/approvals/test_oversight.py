@@ -123,11 +123,11 @@ def test_without_read_back_the_risk_is_at_least_high(
 
 def test_it_tells_the_latest_verdict(make_plan: MakePlan, ada: User, grace: User) -> None:
     plan = make_plan()
-    assert REVIEW.last_decision(plan) is None
+    assert REVIEW.last_decisions([plan]) == {}
     approve(plan, ada)
     decision = approve(plan, grace, verdict="reject", note="not twice")
     decision.refresh_from_db()
-    assert REVIEW.last_decision(plan) == {
+    assert REVIEW.last_decisions([plan])[plan.pk] == {
         "verdict": "reject",
         "note": "not twice",
         "by": "grace",
