@@ -56,6 +56,13 @@ def reviewable_intents(user: Visitor) -> models.QuerySet[Intent]:
     )
 
 
+def visible_intents(user: Visitor) -> models.QuerySet[Intent]:
+    """Intents whose plans this person may see; a manager reads every one."""
+    if in_group(user, Role.MANAGERS):
+        return Intent.objects.all()
+    return reviewable_intents(user)
+
+
 def objection(user: Visitor, plan: Plan) -> str | None:
     """Why this person cannot decide on this plan, in words for the page; None: they can.
 

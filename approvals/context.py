@@ -1,0 +1,61 @@
+"""What the head of every page says: where one may go, and how much waits there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.http import HttpRequest  # noqa: TID251  # a context processor is part of the edge
+from django.utils.functional import SimpleLazyObject
+
+from approvals import queue
+from approvals.access import Role
+
+
+@dataclass(frozen=True, slots=True)
+class Navigation:
+    """Counts are capped (`queue.CAP`); `review` is what this person can decide right now."""
+
+    section: str
+    roles: frozenset[str]
+    review: int
+    replans: int
+    unresolved: int
+
+    @property
+    def role(self) -> str:
+        """The one word beside the name: the strongest role, for people who have several."""
+        order = (Role.OPERATORS, Role.MANAGERS, Role.LEADS, Role.REVIEWERS)
+        return next((role.value.removesuffix("s") for role in order if role in self.roles), "guest")
+
+    @property
+    def audit(self) -> bool:
+        return bool(self.roles & {Role.MANAGERS, Role.OPERATORS})
+
+    @property
+    def settings(self) -> bool:
+        return Role.OPERATORS in self.roles
+
+
+# Pages that are read while one is "in" another section of the head.
+SECTIONS = {"plan": "review", "decision": "review", "insights": "audit"}
+
+
+def navigation(request: HttpRequest) -> dict[str, Any]:
+    """`navigation` for templates, computed only where a page's head is rendered."""
+    return {"navigation": SimpleLazyObject(lambda: _navigation(request))}
+
+
+def _navigation(request: HttpRequest) -> Navigation | None:
+    user = getattr(request, "user", None)
+    if not isinstance(user, User):
+        return None
+    name = getattr(request.resolver_match, "url_name", None) or ""
+    return Navigation(
+        section=SECTIONS.get(name, name),
+        roles=frozenset(user.groups.values_list("name", flat=True)),
+        review=queue.count(queue.needs_me(user)),
+        replans=queue.count(queue.replanning(user)),
+        unresolved=queue.count(queue.unresolved(user)),
+    )

@@ -1,0 +1,137 @@
+"""A row of the review list, worked out before the template sees it: 50 of them are one page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from django.contrib.auth.models import User
+from django.urls import reverse
+
+from approvals.filters import Part, Tab
+from approvals.queue import Found, Page
+from audit.safe_text import visible
+from plans.models import Plan, Replan
+from plans.status import Status
+
+SOON_MS: Final = 60_000
+_TONES: Final = {
+    Status.COMMITTED: "good",
+    Status.FAILED: "bad",
+    Status.MISMATCHED: "bad",
+    Status.CONFLICTED: "warn",
+    Status.STALE: "warn",
+    Status.EXPIRED: "warn",
+    Status.UNKNOWN: "warn",
+    Status.COMMITTING: "info",
+    Status.APPROVED: "info",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`decide_in_ms` is None where nothing runs out; `at` then says since when."""
+
+    key: str
+    title: str
+    url: str
+    what: str
+    risk: str
+    at: datetime
+    decide_in_ms: int | None = None
+    badges: list[tuple[str, str]] = field(default_factory=list)
+    plan_again: str = ""
+
+    @property
+    def soon(self) -> bool:
+        return self.decide_in_ms is not None and self.decide_in_ms < SOON_MS
+
+
+def rows(page: Page, tab: Tab, user: User) -> list[Row]:
+    if tab is Tab.REPLANNING:
+        return [_of_replan(replan) for replan in page.replans]
+    return [_of_plan(found, tab, user, page.now) for found in page.plans]
+
+
+def url_of(plan: Plan) -> str:
+    return reverse("plan", args=[plan.target.name, plan.plan_id])
+
+
+def _of_plan(found: Found, tab: Tab, user: User, now: datetime) -> Row:
+    plan = found.plan
+    waits = plan.status == Status.PENDING and found.part is not Part.PARKED
+    return Row(
+        key=f"plan-{plan.pk}",
+        title=plan.title or f"{plan.operation.name} · {plan.plan_id}",
+        url=url_of(plan),
+        what=_what(plan),
+        risk=plan.risk,
+        at=plan.status_at,
+        decide_in_ms=_milliseconds(plan, now) if waits else None,
+        badges=_badges(plan, found.part, tab, user),
+        plan_again=_plan_again(plan) if found.part is Part.PARKED else "",
+    )
+
+
+def _milliseconds(plan: Plan, now: datetime) -> int:
+    return max(0, round((plan.decide_by - now).total_seconds() * 1000))
+
+
+def _plan_again(plan: Plan) -> str:
+    return reverse("plan_again", args=[plan.intent_id])
+
+
+def _what(plan: Plan) -> str:
+    what = f"{plan.target.name}.{plan.operation.name} · {plan.agent.name}"
+    return f"{what} · rev {plan.revision}" if plan.revision > 1 else what
+
+
+def _badges(plan: Plan, part: Part, tab: Tab, user: User) -> list[tuple[str, str]]:
+    """What is special, as (tone, words), in the same order in every row."""
+    if tab is Tab.DONE:
+        return [(_TONES.get(Status(plan.status), "quiet"), plan.get_status_display())]
+    if part is Part.PARKED:
+        return [("quiet", "plan on open")]
+    badges: list[tuple[str, str]] = []
+    if plan.status != Status.PENDING:
+        badges.append((_TONES.get(Status(plan.status), "quiet"), plan.get_status_display()))
+    elif plan.agent.owner_id == user.pk:
+        badges.append(("quiet", "your agent"))
+    if plan.revision > 1:
+        badges.append(("warn", "changed"))
+    if plan.approvals_required > 1:
+        given = f"{plan.approvals_given} of {plan.approvals_required} approved"
+        badges.append(("quiet", given))
+    if plan.verification == Plan.Verification.UNAVAILABLE:
+        badges.append(("bad", "not verified"))
+    if not plan.operation.reversible:
+        badges.append(("bad", "irreversible"))
+    return badges
+
+
+def _of_replan(replan: Replan) -> Row:
+    intent, plan = replan.intent, replan.plan
+    return Row(
+        key=f"replan-{replan.pk}",
+        title=subject_of(replan),
+        # A first dry run has no plan to open: its row leads to the page of re-plans.
+        url=url_of(plan) if plan else reverse("replans"),
+        what=f"{intent.target.name}.{intent.operation.name} · {intent.agent.name}",
+        risk=plan.risk if plan else intent.operation.risk,
+        at=replan.created_at,
+        badges=[("warn", replan.get_cause_display()), ("info", _whose_turn(replan))],
+    )
+
+
+def subject_of(replan: Replan) -> str:
+    """The dead plan's sentence, or what is known before the first plan."""
+    if replan.plan:
+        return replan.plan.title or replan.plan.plan_id
+    return f"First dry run of task {visible(replan.intent.task_id)}"
+
+
+def _whose_turn(replan: Replan) -> str:
+    if replan.mode == "agent":
+        return "the agent's turn"
+    return "planning now" if replan.status == Replan.Status.LEASED else "waiting"
