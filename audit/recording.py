@@ -37,7 +37,8 @@ class Origin:
     request_id: str = ""
 
 
-_origin: ContextVar[Origin] = ContextVar("audit_origin", default=Origin())
+_NOWHERE = Origin()
+_origin: ContextVar[Origin] = ContextVar("audit_origin", default=_NOWHERE)
 
 
 @contextmanager

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
 from django.db import connection
-from django.db.models import Q
 
 from audit.actions import Action
 from audit.actors import Actor
-from audit.models import ClockTimestamp
 from audit.recording import record
 from plans.errors import CommitInFlight, NotDecidable
-from plans.models import Intent, Plan, Replan
+from plans.models import Intent, Operation, Plan, Replan
 from plans.status import REPLANNED, TERMINAL, Status
 
 S = Status
@@ -29,6 +28,7 @@ class Verb(StrEnum):
     """What is done to a plan; each leads to exactly one status."""
 
     VERIFY = "verify"
+    ACCEPT_UNVERIFIED = "accept_unverified"
     MISMATCH = "mismatch"
     APPROVE = "approve"
     REJECT = "reject"
@@ -66,6 +66,7 @@ def _arrow(to: Status, action: Action, *sources: Status, unsent: tuple[Status, .
 A = Action
 TRANSITIONS: Final[Mapping[Verb, Arrow]] = {
     Verb.VERIFY: _arrow(S.PENDING, A.PLAN_VERIFIED, S.VERIFYING),
+    Verb.ACCEPT_UNVERIFIED: _arrow(S.PENDING, A.PLAN_UNVERIFIED, S.VERIFYING),
     Verb.MISMATCH: _arrow(S.MISMATCHED, A.PLAN_MISMATCHED, S.VERIFYING),
     Verb.APPROVE: _arrow(S.APPROVED, A.PLAN_APPROVED, S.PENDING),
     Verb.REJECT: _arrow(S.REJECTED, A.PLAN_REJECTED, S.PENDING),
@@ -122,12 +123,14 @@ def transition(
         raise RuntimeError("a transition needs the transaction that holds the row lock")
     arrow, source = TRANSITIONS[verb], plan.status
     _refuse_missing_arrow(plan, arrow)
-    changes |= {"status": arrow.to, "status_at": ClockTimestamp(), **_upkeep(arrow.to, source)}
-    guarded = Plan.objects.filter(pk=plan.pk, status=source)
-    if not guarded.update(**changes):
-        raise NotDecidable(plan_id=plan.plan_id, plan_status=source)
-    record(arrow.action, actor, plan.subject(), details, from_status=source, to_status=arrow.to)
-    plan = Plan.objects.with_names().get(pk=plan.pk)
+    event = record(
+        arrow.action, actor, plan.subject(), details, from_status=source, to_status=arrow.to
+    )
+    changes |= {"status": arrow.to, "status_at": event.at, **_upkeep(arrow.to, event.at)}
+    if not Plan.objects.filter(pk=plan.pk, status=source).update(**changes):
+        raise RuntimeError("the plan's status changed under its row lock")
+    for name, value in changes.items():
+        setattr(plan, name, value)
     if arrow.to in REPLANNED:
         _queue_replan(plan, actor, replan_reason)
     return plan
@@ -141,7 +144,7 @@ def _refuse_missing_arrow(plan: Plan, arrow: Arrow) -> None:
         raise CommitInFlight(plan_id=plan.plan_id, plan_status=plan.status)
 
 
-def _upkeep(to: Status, source: str) -> dict[str, Any]:
+def _upkeep(to: Status, at: datetime) -> dict[str, Any]:
     """What every arrival at a status brings with it."""
     if to in TERMINAL:
         return {
@@ -150,31 +153,38 @@ def _upkeep(to: Status, source: str) -> dict[str, Any]:
             "next_attempt_at": None,
             "next_read_at": None,
             "verify_at": None,
-            "closed_at": ClockTimestamp(),
+            "closed_at": at,
         }
     if to == Status.UNRESOLVED:
         return {"next_attempt_at": None, "next_read_at": None}
     return {}
 
 
+# R-3: after so many re-plans that no person saw, the intent waits for one.
+UNATTENDED_REPLANS: Final = 3
+
+
 def _queue_replan(plan: Plan, actor: Actor, reason: str) -> None:
-    """R-1: one row per dead plan, unless the intent is already over."""
-    if plan.intent.status in (Intent.Status.ABANDONED, Intent.Status.SETTLED):
+    """R-1: one row per dead plan, unless the intent is over or such work already waits."""
+    intent = plan.intent
+    if intent.status in (Intent.Status.ABANDONED, Intent.Status.SETTLED):
         return
-    waiting = Q(status__in=[Replan.Status.QUEUED, Replan.Status.LEASED, Replan.Status.PARKED])
-    if Replan.objects.filter(waiting, intent=plan.intent).exists():
+    if Replan.objects.waiting().filter(intent=intent).exists():
         return
-    asks_agent = plan.status == Status.CHANGES_REQUESTED
+    asks_agent = plan.status == S.CHANGES_REQUESTED
+    parked = plan.status in (S.EXPIRED, S.STALE) and (
+        intent.unattended_replans >= UNATTENDED_REPLANS
+    )
     replan = Replan.objects.create(
-        intent=plan.intent,
+        intent=intent,
         plan=plan,
         cause=plan.status,
-        mode="agent" if asks_agent else plan.operation.replan,
+        mode=Operation.ReplanMode.AGENT if asks_agent else plan.operation.replan,
+        status=Replan.Status.PARKED if parked else Replan.Status.QUEUED,
         reason=reason,
     )
-    record(
-        Action.REPLAN_QUEUED,
-        actor,
-        plan.subject(),
-        {"cause": replan.cause, "mode": replan.mode},
-    )
+    details = {"cause": replan.cause, "mode": replan.mode}
+    record(Action.REPLAN_QUEUED, actor, plan.subject(), details)
+    if parked:
+        Intent.objects.filter(pk=intent.pk).update(status=Intent.Status.PARKED)
+        record(Action.INTENT_PARKED, actor, plan.subject(), {"after": UNATTENDED_REPLANS})

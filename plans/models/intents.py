@@ -8,8 +8,19 @@ from typing import ClassVar
 from django.db import models
 
 from audit.models import ClockTimestamp
+from audit.recording import Subject
 from plans.models.agents import Agent
 from plans.models.targets import Operation, Target
+
+
+class IntentQuerySet(models.QuerySet["Intent"]):
+    def locked(self, pk: uuid.UUID) -> Intent:
+        """The intent under its lock, taken before any of its plans'; foreign keys stay writable."""
+        return (
+            self.select_related("target", "operation__target", "agent__owner")
+            .select_for_update(of=("self",), no_key=True)
+            .get(pk=pk)
+        )
 
 
 class Intent(models.Model):
@@ -39,16 +50,22 @@ class Intent(models.Model):
     lives_until = models.DateTimeField()
     created_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
 
+    objects = IntentQuerySet.as_manager()
+
     class Meta:
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["agent", "task_id"], name="intent_by_task"),
-            # The sweeper ends intents whose lifespan is over (R-3).
-            models.Index(
-                fields=["lives_until"],
-                name="intent_lifespan",
-                condition=models.Q(status__in=["open", "parked"]),
-            ),
         ]
 
     def __str__(self) -> str:
         return str(self.id)
+
+    def subject(self) -> Subject:
+        """This intent as an event names it, where no plan is meant."""
+        return Subject(
+            target=self.target.name,
+            operation=self.operation.name,
+            agent=self.agent.name,
+            intent_id=self.pk,
+            task_id=self.task_id,
+        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
@@ -13,10 +13,6 @@ from plans.models.agents import Agent
 from plans.models.intents import Intent
 from plans.models.targets import Operation, Target
 from plans.status import ENGAGED, OPEN, TERMINAL, Status
-
-if TYPE_CHECKING:
-    from plans.models.attempts import Attempt
-    from plans.models.replans import Replan
 
 
 class PlanQuerySet(models.QuerySet["Plan"]):
@@ -74,7 +70,7 @@ class Plan(models.Model):
 
     expires_at_text = models.CharField(max_length=40)
     expires_at = models.DateTimeField()
-    # Dead for a decision at this instant: expires_at − send margin (B-3).
+    # Dead for a decision at this instant: expires_at less the send margin (B-3).
     decide_by = models.DateTimeField()
     received_at = models.DateTimeField()
     plan_created_at = models.DateTimeField()
@@ -84,6 +80,7 @@ class Plan(models.Model):
     )
     verified_at = models.DateTimeField(null=True)
     verify_at = models.DateTimeField(null=True, help_text="Next try to read it back")
+    verify_tries = models.PositiveIntegerField(default=0)
     mismatches: models.JSONField[Any, Any] = models.JSONField(default=list)
     connection_version = models.PositiveIntegerField(help_text="The target's, when verified")
 
@@ -117,9 +114,6 @@ class Plan(models.Model):
     stales_others = models.BooleanField(default=False)
 
     objects = PlanQuerySet.as_manager()
-
-    attempts: models.Manager[Attempt]
-    replan: Replan
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [

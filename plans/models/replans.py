@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from django.db import models
 
@@ -10,6 +10,12 @@ from audit.models import ClockTimestamp
 from plans.models.intents import Intent
 from plans.models.plans import Plan
 from plans.models.targets import Operation
+
+
+class ReplanQuerySet(models.QuerySet["Replan"]):
+    def waiting(self) -> Self:
+        """Work not finished: queued, running or parked."""
+        return self.filter(status__in=Replan.WAITING)
 
 
 class Replan(models.Model):
@@ -30,6 +36,8 @@ class Replan(models.Model):
         CHANGES_REQUESTED = "changes_requested", "changes requested"
         PERSON = "person", "a person asked"
 
+    WAITING: ClassVar[tuple[str, ...]] = (Status.QUEUED, Status.LEASED, Status.PARKED)
+
     intent = models.ForeignKey(Intent, on_delete=models.PROTECT, related_name="replans")
     plan = models.OneToOneField(
         Plan, null=True, blank=True, on_delete=models.PROTECT, related_name="replan"
@@ -48,6 +56,8 @@ class Replan(models.Model):
     )
     created_at = models.DateTimeField(db_default=ClockTimestamp())
     finished_at = models.DateTimeField(null=True)
+
+    objects = ReplanQuerySet.as_manager()
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [

@@ -1,0 +1,206 @@
+"""The verdict of one person on one plan: B-1 … B-4, B-9, in the order that B-3 fixes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.contrib.auth.models import User
+from django.db import transaction
+
+from approvals.access import objection
+from approvals.models import Decision
+from audit import actors
+from audit.actions import Action
+from audit.recording import record
+from plans import errors
+from plans.clock import clock
+from plans.errors import Problem
+from plans.lifecycle import Verb, transition
+from plans.models import Intent, Plan
+from plans.status import ENGAGED, Status
+from plans.timestamps import rfc3339
+
+MAX_NOTE: Final = 4_000
+Verdict = Decision.Verdict
+VERB: Final = {Verdict.REJECT: Verb.REJECT, Verdict.REQUEST_CHANGES: Verb.REQUEST_CHANGES}
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """What the person sent: the verdict, a note, and the digest of what was on the screen."""
+
+    verdict: str
+    note: str
+    shown_digest: str
+
+
+def decide(person: User, plan_pk: int, ballot: Ballot) -> Plan:
+    """Record the verdict and what follows from it, once; the plan as it stands afterwards.
+
+    The same person's repeat of the same verdict changes nothing. Every refusal leaves an event
+    and is raised as a Problem after COMMIT: NotAllowed 403, AlreadyDecided, Superseded,
+    CommitInFlight, NotDecidable 409, PlanExpired 410, DigestMismatch 412, DigestMissing 428,
+    NoteRequired, InvalidNote, InvalidField 422.
+    """
+    with transaction.atomic():
+        plan = Plan.objects.locked(plan_pk)
+        now = clock()
+        standing = _standing(plan)
+        if _repeats(person, plan, ballot, standing):
+            return plan
+        refusal = _refusal(person, plan, ballot, standing, now)
+        if refusal is None:
+            return _record(person, plan, ballot, now)
+        # Before the expiry: the event tells what the person met.
+        details = {"verdict": ballot.verdict[:32], "code": refusal.code}
+        record(Action.DECISION_REFUSED, actors.person(person), plan.subject(), details)
+        if isinstance(refusal, errors.PlanExpired) and plan.status == Status.PENDING:
+            transition(plan, Verb.EXPIRE, actor=actors.CLOCK)
+    raise refusal
+
+
+def _standing(plan: Plan) -> list[Decision]:
+    """The decisions of this round, in their order."""
+    rows = Decision.objects.select_related("person").filter(plan=plan, round=plan.round)
+    return list(rows.order_by("id"))
+
+
+def _repeats(person: User, plan: Plan, ballot: Ballot, standing: list[Decision]) -> bool:
+    """B-4: a double click, two tabs, the back button."""
+    return any(d.person_id == person.pk and d.verdict == ballot.verdict for d in standing)
+
+
+def _refusal(
+    person: User, plan: Plan, ballot: Ballot, standing: list[Decision], now: datetime
+) -> Problem | None:
+    """Why this verdict cannot stand; time first, then identity, then the ballot (B-3)."""
+    about: dict[str, Any] = {"plan_id": plan.plan_id, "plan_status": plan.status}
+    if plan.status == Status.PENDING and plan.decide_by <= now:
+        return errors.PlanExpired(plan_id=plan.plan_id, plan_status=Status.EXPIRED)
+    if reason := objection(User.objects.get(pk=person.pk), plan):
+        return errors.NotAllowed(reason, **about)
+    if plan.status != Status.PENDING:
+        return _not_pending(plan, standing, about)
+    if standing and any(d.person_id == person.pk for d in standing):
+        return errors.AlreadyDecided(**about, **_told(standing[-1]))
+    return _faulty(plan, ballot, about)
+
+
+def _not_pending(plan: Plan, standing: list[Decision], about: dict[str, Any]) -> Problem:
+    if plan.status == Status.EXPIRED:
+        return errors.PlanExpired(**about)
+    if plan.status == Status.SUPERSEDED:
+        successor = Plan.objects.filter(replaces=plan).first()
+        return errors.Superseded(**about, replaced_by=successor.plan_id if successor else None)
+    if standing:
+        return errors.AlreadyDecided(**about, **_told(standing[-1]))
+    if plan.status in ENGAGED:
+        return errors.CommitInFlight(**about)
+    return errors.NotDecidable(**about)
+
+
+def _told(decision: Decision) -> dict[str, Any]:
+    return {
+        "decided_by": decision.person.get_username(),
+        "decided_at": rfc3339(decision.decided_at),
+        "verdict": decision.verdict,
+    }
+
+
+def _faulty(plan: Plan, ballot: Ballot, about: dict[str, Any]) -> Problem | None:
+    """What is wrong with the ballot itself."""
+    if ballot.verdict not in Verdict.values:
+        return errors.InvalidField("There is no such verdict.", pointer="/verdict", **about)
+    if len(ballot.note) > MAX_NOTE or "\x00" in ballot.note:
+        return errors.InvalidNote(pointer="/note", **about)
+    if ballot.verdict != Verdict.APPROVE and not ballot.note.strip():
+        return errors.NoteRequired(pointer="/note", **about)
+    if not ballot.shown_digest:
+        return errors.DigestMissing(**about)
+    if ballot.shown_digest != plan.digest:
+        return errors.DigestMismatch(**about)
+    if ballot.verdict == Verdict.APPROVE and not plan.verified and not plan.target.allow_unverified:
+        return errors.UnverifiedPlan(**about)
+    return None
+
+
+def _record(person: User, plan: Plan, ballot: Ballot, now: datetime) -> Plan:
+    note = ballot.note.strip()
+    Decision.objects.create(
+        plan=plan,
+        round=plan.round,
+        person=person,
+        verdict=ballot.verdict,
+        note=note,
+        shown_digest=ballot.shown_digest,
+        decided_at=now,
+    )
+    details = {
+        "verdict": ballot.verdict,
+        "note": note,
+        "round": plan.round,
+        "shown_digest": ballot.shown_digest,
+    }
+    record(Action.DECISION_RECORDED, actors.person(person), plan.subject(), details)
+    if plan.intent.unattended_replans:
+        Intent.objects.filter(pk=plan.intent_id).update(unattended_replans=0)
+    return _follow(person, plan, ballot.verdict, note, now)
+
+
+def _follow(person: User, plan: Plan, verdict: str, note: str, now: datetime) -> Plan:
+    """One reject or request-changes closes the plan (B-9); enough approvals make it due at once."""
+    actor = actors.person(person)
+    if verdict != Verdict.APPROVE:
+        verb = VERB[Verdict(verdict)]
+        return transition(plan, verb, actor=actor, details={"note": note}, replan_reason=note)
+    given = plan.approvals_given + 1
+    if given < plan.approvals_required:
+        Plan.objects.filter(pk=plan.pk).update(approvals_given=given)
+        plan.approvals_given = given
+        return plan
+    return transition(
+        plan,
+        Verb.APPROVE,
+        actor=actor,
+        details={"note": note} if note else {},
+        approvals_given=given,
+        approved_at=now,
+        next_attempt_at=now,
+    )
+
+
+def withdraw(person: User, plan_pk: int, note: str) -> Plan:
+    """An approver takes the approval back before anything may have been sent (B-9).
+
+    Raises NotAllowed 403, CommitInFlight or NotDecidable 409, NoteRequired 422; each leaves an
+    event.
+    """
+    with transaction.atomic():
+        plan = Plan.objects.locked(plan_pk)
+        refusal = _no_withdrawal(person, plan, note)
+        if refusal is None:
+            details = {"note": note.strip()}
+            return transition(plan, Verb.WITHDRAW, actor=actors.person(person), details=details)
+        details = {"verdict": "withdraw", "code": refusal.code}
+        record(Action.DECISION_REFUSED, actors.person(person), plan.subject(), details)
+    raise refusal
+
+
+def _no_withdrawal(person: User, plan: Plan, note: str) -> Problem | None:
+    about: dict[str, Any] = {"plan_id": plan.plan_id, "plan_status": plan.status}
+    approved = any(
+        d.person_id == person.pk and d.verdict == Verdict.APPROVE for d in _standing(plan)
+    )
+    if not approved:
+        return errors.NotAllowed("Only who approved a plan can withdraw it.", **about)
+    if not note.strip():
+        return errors.NoteRequired(pointer="/note", **about)
+    if len(note) > MAX_NOTE or "\x00" in note:
+        return errors.InvalidNote(pointer="/note", **about)
+    if plan.may_have_been_sent():
+        return errors.CommitInFlight(**about)
+    if plan.status not in (Status.APPROVED, Status.COMMITTING):
+        return errors.NotDecidable(**about)
+    return None

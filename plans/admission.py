@@ -1,0 +1,49 @@
+"""How much one agent may ask: pending cap and rate, under the agent's lock (A-20)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from plans.clock import clock
+from plans.errors import RateLimited, TooManyPending, Unauthenticated
+from plans.models import Agent, Plan, Replan
+from plans.status import Status
+
+
+def admit(agent: Agent) -> datetime:
+    """Let one more submission of the agent in, or raise TooManyPending or RateLimited (429).
+
+    Takes the agent's row lock, so that the cap holds under any concurrency; the answer is the
+    database's clock after it.
+    """
+    row = Agent.objects.select_for_update(no_key=True).get(pk=agent.pk)
+    now = clock()
+    if not row.active:
+        raise Unauthenticated("This agent is switched off.")
+    _take_token(row, now)
+    waiting = Plan.objects.filter(agent=row, status__in=[Status.VERIFYING, Status.PENDING]).count()
+    waiting += Replan.objects.waiting().filter(intent__agent=row, cause="first").count()
+    if waiting >= row.pending_cap:
+        raise TooManyPending(
+            f"{row.name} has {waiting} plans that wait for people; its limit is {row.pending_cap}.",
+            limit=row.pending_cap,
+            retry_after=30,
+        )
+    return now
+
+
+def _take_token(agent: Agent, now: datetime) -> None:
+    """A token bucket as large as one minute's allowance."""
+    limit = float(agent.rate_limit_per_minute)
+    if agent.rate_at is None:
+        tokens = limit
+    else:
+        elapsed = max(0.0, (now - agent.rate_at).total_seconds())
+        tokens = min(limit, agent.rate_tokens + elapsed * limit / 60)
+    if tokens < 1:
+        raise RateLimited(
+            f"{agent.name} may submit {agent.rate_limit_per_minute} plans a minute.",
+            limit=agent.rate_limit_per_minute,
+            retry_after=max(1.0, (1 - tokens) * 60 / limit) if limit else 60,
+        )
+    Agent.objects.filter(pk=agent.pk).update(rate_tokens=tokens - 1, rate_at=now)

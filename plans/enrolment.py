@@ -1,0 +1,179 @@
+"""A plan joins its intent: the row, its evidence and its event, for agents and re-plans alike."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import IntegrityError
+
+from audit.actions import Action
+from audit.actors import Actor
+from audit.recording import record
+from plans import custody, errors
+from plans.canonical import jcs, sha256_hex
+from plans.inspection import PlanFacts, check_window
+from plans.lifecycle import Verb, transition
+from plans.models import Agent, Evidence, Intent, Operation, Plan, Replan
+from plans.status import Status
+from plans.timestamps import rfc3339
+
+INTENT_LIFESPAN = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceItem:
+    """One read the agent found, in its own words (A-9)."""
+
+    label: str
+    text: str = ""
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Everything of a new plan but its place among the revisions."""
+
+    agent: Agent
+    operation: Operation
+    task_id: str
+    inputs: bytes = field(repr=False)
+    facts: PlanFacts = field(repr=False)
+    content_sha256: str
+    summary: str = ""
+    reason: str = ""
+    evidence: Sequence[EvidenceItem] = ()
+    idempotency_key: str | None = None
+
+
+def new_intent(draft: Draft, now: datetime) -> Intent:
+    """Open an intent for a first plan; its lifespan starts now (R-3)."""
+    return Intent.objects.create(
+        target=draft.operation.target,
+        operation=draft.operation,
+        agent=draft.agent,
+        task_id=draft.task_id,
+        inputs=draft.inputs,
+        summary=draft.summary,
+        reason=draft.reason,
+        lives_until=now + INTENT_LIFESPAN,
+    )
+
+
+def enrol(
+    intent: Intent, draft: Draft, predecessor: Plan | None, *, actor: Actor, now: datetime
+) -> Plan:
+    """Store the plan as the intent's next revision. The caller holds the intent's lock.
+
+    A pending predecessor becomes superseded at once (A-22); the plan of an abandoned intent is
+    stored abandoned, its token destroyed (A-8). Raises a Problem when the window (A-19) or a
+    uniqueness rule (A-3, A-4) refuses it.
+    """
+    decide_by = check_window(draft.facts, draft.operation.target, now)
+    plan = _insert(intent, draft, predecessor, now=now, decide_by=decide_by)
+    Evidence.objects.bulk_create(
+        [Evidence(plan=plan, label=e.label, text=e.text, url=e.url) for e in draft.evidence]
+    )
+    record(Action.PLAN_SUBMITTED, actor, plan.subject(), _as_submitted(plan, predecessor))
+    if predecessor is not None and predecessor.status in (Status.PENDING, Status.VERIFYING):
+        details = {"replaced_by": plan.plan_id}
+        transition(predecessor, Verb.SUPERSEDE, actor=actor, details=details)
+    intent.latest_revision = plan.revision
+    intent.save()
+    if intent.status == Intent.Status.ABANDONED:
+        transition(plan, Verb.ABANDON, actor=actor, details={"reason": "intent abandoned before"})
+    return plan
+
+
+def _insert(
+    intent: Intent, draft: Draft, predecessor: Plan | None, *, now: datetime, decide_by: datetime
+) -> Plan:
+    facts, target = draft.facts, draft.operation.target
+    token = facts.token.reveal()
+    try:
+        return Plan.objects.create(
+            target=target,
+            operation=draft.operation,
+            agent=draft.agent,
+            intent=intent,
+            plan_id=facts.plan_id,
+            revision=intent.latest_revision + 1,
+            replaces=predecessor,
+            task_id=draft.task_id,
+            token=custody.encrypt(token.encode()),
+            token_sha256=custody.token_digest(token),
+            commit_body=custody.encrypt(commit_body(token, facts.input_fingerprint)),
+            request_sha256=draft.content_sha256,
+            input_fingerprint=facts.input_fingerprint,
+            inputs=draft.inputs,
+            document=json_text(facts.document),
+            actions=facts.actions,
+            covers=facts.covers,
+            summary=draft.summary,
+            reason=draft.reason,
+            expires_at_text=facts.expires_at_text,
+            expires_at=facts.expires_at,
+            decide_by=decide_by,
+            received_at=now,
+            plan_created_at=facts.created_at or now,
+            verify_at=now,
+            connection_version=target.connection_version,
+            title=f"{draft.operation.name} on {_objects(facts.actions)}",
+            idempotency_key=draft.idempotency_key or f"idem_{uuid.uuid4().hex}",
+        )
+    except IntegrityError as error:
+        raise _as_problem(error) from None
+
+
+def commit_body(token: str, input_fingerprint: str) -> bytes:
+    """T-1: serialised once, stored, byte-identical in every attempt."""
+    return json_text({"plan_token": token, "input_fingerprint": input_fingerprint})
+
+
+def json_text(value: Mapping[str, Any]) -> bytes:
+    """Compact JSON in the order received."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def content_sha256(content: Mapping[str, Any]) -> str:
+    """The hash by which a repeated submission is recognised (A-3); all that stays of it."""
+    return sha256_hex(jcs(dict(content)))
+
+
+def _objects(actions: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(dict.fromkeys(str(action["target"]) for action in actions))
+
+
+def _as_submitted(plan: Plan, predecessor: Plan | None) -> dict[str, Any]:
+    return {
+        "revision": plan.revision,
+        "expires_at": rfc3339(plan.expires_at),
+        "input_fingerprint": plan.input_fingerprint,
+        "idempotency_key": plan.idempotency_key,
+        "replaces": predecessor.plan_id if predecessor else None,
+    }
+
+
+def _as_problem(error: IntegrityError) -> errors.Problem:
+    """Which rule of the database said no, as the answer the agent can act on."""
+    diag = getattr(error.__cause__, "diag", None)
+    match getattr(diag, "constraint_name", None):
+        case "one_plan_per_id":
+            return errors.PlanAlreadySubmitted()
+        case "one_plan_per_key":
+            return errors.IdempotencyKeyTaken(pointer="/idempotency_key")
+        case _:
+            return errors.Superseded("Another plan has replaced this predecessor already.")
+
+
+def finish_replan(replan: Replan, plan: Plan, *, actor: Actor, now: datetime) -> None:
+    """The re-plan has its new plan."""
+    Replan.objects.filter(pk=replan.pk).update(
+        status=Replan.Status.DONE, new_plan=plan, finished_at=now, lease=None, last_error=""
+    )
+    details = {"new_plan": plan.plan_id, "cause": replan.cause, "tries": replan.tries}
+    record(Action.REPLAN_COMPLETED, actor, plan.subject(), details)

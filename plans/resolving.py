@@ -1,0 +1,139 @@
+"""Unknown → read by plan ID → truth, or unresolved and a person (T-8 … T-10)."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.db import transaction
+
+from audit import actors
+from audit.actions import Action
+from audit.actors import Actor
+from audit.recording import record
+from plans import errors, timestamps
+from plans.clock import clock
+from plans.exchanges import Answer, Exchange
+from plans.lifecycle import Verb, transition
+from plans.models import Attempt, Plan
+from plans.outcomes import Kind, Outcome, Reading, ReadKind, read_state, settle_after_read
+from plans.reading import plan_secrets, read_plan
+from plans.recording import settle
+from plans.status import Status
+
+READ_EVERY: Final = timedelta(seconds=5)
+MAX_NOTE: Final = 4_000
+
+
+def resolve(pk: int) -> None:
+    """One read of an unknown plan's state, if one is due, and what it proves (T-8)."""
+    plan = _claim_read(pk)
+    if plan is None:
+        return
+    if not plan.target.reads_back:
+        return
+    exchange = read_plan(plan.target, plan.plan_id)
+    reading = _judge(plan, exchange)
+    with transaction.atomic():
+        plan = Plan.objects.locked(pk)
+        now = clock()
+        _remember(plan, reading, exchange, now)
+        if plan.status == Status.UNKNOWN:
+            _act(plan, settle_after_read(reading, None), now)
+        elif plan.status == Status.COMMITTING and reading.kind is ReadKind.APPLIED:
+            # A resend is on its way; the first attempt had been applied (T-12).
+            _close_open_attempt(plan, now)
+            _act(plan, settle_after_read(reading, None), now)
+
+
+def _claim_read(pk: int) -> Plan | None:
+    """Take the next read by moving its mark; past T-10's deadline the plan is unresolved."""
+    with transaction.atomic():
+        plan = Plan.objects.locked(pk)
+        now = clock()
+        if plan.status != Status.UNKNOWN or not plan.next_read_at or plan.next_read_at > now:
+            return None
+        deadline = (plan.unknown_since or now) + timedelta(
+            seconds=plan.target.unknown_deadline_seconds
+        )
+        if now >= deadline:
+            reason = "no trustworthy answer before the deadline"
+            transition(plan, Verb.GIVE_UP, actor=actors.CLOCK, details={"reason": reason})
+            return None
+        following = min(now + READ_EVERY, deadline) if plan.target.reads_back else deadline
+        Plan.objects.filter(pk=pk).update(next_read_at=following)
+        return plan
+
+
+def _judge(plan: Plan, exchange: Exchange) -> Reading:
+    return read_state(
+        exchange,
+        plan_id=plan.plan_id,
+        consumed_plans_readable=plan.target.consumed_plans_readable,
+        past_expiry=clock() >= plan.expires_at,
+    )
+
+
+def _remember(plan: Plan, reading: Reading, exchange: Exchange, now: datetime) -> None:
+    """What the target said last, for the page; an event only when the word is a new one."""
+    status = exchange.status if isinstance(exchange, Answer) else None
+    before = (plan.last_reading or {}).get("kind")
+    kept = {"at": timestamps.rfc3339(now), "kind": reading.kind.value, "reason": reading.reason}
+    Plan.objects.filter(pk=plan.pk).update(last_reading={**kept, "http_status": status})
+    if before != reading.kind.value:
+        details = {"kind": reading.kind.value, "http_status": status}
+        record(Action.STATE_READ, actors.COMMITTER, plan.subject(), details)
+
+
+def _act(plan: Plan, outcome: Outcome, now: datetime) -> None:
+    if outcome.kind is Kind.UNKNOWN:
+        if not outcome.may_resend and plan.next_attempt_at is not None:
+            # The target is at work on it: wait at least as long as until the next read.
+            later = max(plan.next_attempt_at, now + timedelta(seconds=1))
+            Plan.objects.filter(pk=plan.pk).update(next_attempt_at=later)
+        return
+    if outcome.kind is Kind.UNRESOLVED:
+        details = {"reason": outcome.reason}
+        transition(plan, Verb.GIVE_UP, actor=actors.COMMITTER, details=details)
+        return
+    settle(plan, outcome, secrets=plan_secrets(plan), now=now)
+
+
+def _close_open_attempt(plan: Plan, now: datetime) -> None:
+    plan.attempts.filter(outcome=Attempt.Outcome.OPEN).update(
+        outcome=Attempt.Outcome.UNKNOWN, reason="settled-by-reading", closed_at=now
+    )
+
+
+def due() -> list[int]:
+    """Plans whose state is to be read now; the sweep asks this."""
+    rows = Plan.objects.filter(next_read_at__lte=clock())
+    return list(rows.order_by("next_read_at").values_list("pk", flat=True)[:200])
+
+
+def read_now(pk: int) -> Reading | None:
+    """A person wants to see what the target says of an unresolved plan; it moves nothing."""
+    plan = Plan.objects.with_names().get(pk=pk)
+    if not plan.target.reads_back:
+        return None
+    exchange = read_plan(plan.target, plan.plan_id)
+    reading = _judge(plan, exchange)
+    with transaction.atomic():
+        _remember(Plan.objects.locked(pk), reading, exchange, clock())
+    return reading
+
+
+def checked(pk: int, *, applied: bool, note: str, actor: Actor) -> Plan:
+    """A person looked at the target and says what happened (T-10). Raises Problems (422, 409)."""
+    note = note.strip()
+    if not note:
+        raise errors.NoteRequired(pointer="/note")
+    if len(note) > MAX_NOTE or "\x00" in note:
+        raise errors.InvalidNote(pointer="/note")
+    with transaction.atomic():
+        plan = Plan.objects.locked(pk)
+        if plan.status != Status.UNRESOLVED:
+            raise errors.NotUnresolved(plan_id=plan.plan_id, plan_status=plan.status)
+        verb = Verb.CHECKED_APPLIED if applied else Verb.CHECKED_NOT_APPLIED
+        changes: dict[str, Any] = {"stales_others": True} if applied else {}
+        return transition(plan, verb, actor=actor, details={"note": note}, **changes)

@@ -1,0 +1,41 @@
+"""Celery is a doorbell: a task carries a primary key, and the row says what is due (Q-1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from celery import Task, shared_task
+from django.db import transaction
+
+from plans import replanning, sweeper, verification
+
+log = structlog.get_logger(__name__)
+
+
+@shared_task
+def commit_plan(pk: int) -> None:
+    """Runs on the commit queue, with workers of its own (Q-3)."""
+    sweeper.carry_out(pk)
+
+
+@shared_task
+def verify_plan(pk: int) -> None:
+    verification.verify(pk)
+
+
+@shared_task
+def run_replan(pk: int) -> None:
+    replanning.run(pk)
+
+
+def ring(task: Task[Any, Any], pk: int) -> None:
+    """Ring after COMMIT. A dead broker is only logged: the sweep finds the row (B-5)."""
+    transaction.on_commit(lambda: _publish(task, pk), robust=True)
+
+
+def _publish(task: Task[Any, Any], pk: int) -> None:
+    try:
+        task.delay(pk)
+    except Exception as fault:  # kombu and redis raise a dozen kinds; none may reach a person
+        log.warning("doorbell.failed", task=task.name, pk=pk, fault=type(fault).__name__)

@@ -1,0 +1,187 @@
+"""Verification at intake: the plan as the target tells it is what is stored and shown (T-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import structlog
+from django.db import transaction
+from django.db.models import F
+
+from audit import actors
+from audit.models import ClockTimestamp
+from plans import custody, timestamps
+from plans.canonical import jcs_equal
+from plans.clock import clock
+from plans.errors import Problem
+from plans.exchanges import Answer, Exchange
+from plans.inspection import inspect_actions
+from plans.lifecycle import Verb, transition
+from plans.models import Plan
+from plans.oversight import oversight
+from plans.reading import plan_secrets, read_plan
+from plans.status import Status
+from plans.strict_json import JsonObject, parse_object, parse_text
+
+log = structlog.get_logger(__name__)
+
+# One claim at a time; an unreachable target is asked again after it, until the plan expires.
+LEASE: Final = timedelta(seconds=15)
+RISK_RANK: Final = {"critical": 0, "high": 1, "medium": 2, "low": 3}
+
+
+class Unreadable(Exception):
+    """The target did not answer in a way that says anything about the plan."""
+
+
+def verify(pk: int) -> None:
+    """Read the plan back and settle it as pending or mismatched; unreachable: later again.
+
+    Running it any number of times, at once or late, comes to the same (Q-1).
+    """
+    plan = _claim(pk)
+    if plan is None:
+        return
+    if not plan.target.reads_back:
+        _accept(pk, {"verification": Plan.Verification.UNAVAILABLE}, Verb.ACCEPT_UNVERIFIED)
+        return
+    try:
+        told = _told(plan, read_plan(plan.target, plan.plan_id))
+    except Unreadable as fault:
+        log.info("verification.unreadable", plan_id=plan.plan_id, reason=str(fault))
+        return
+    differences = compare(plan, told)
+    if differences:
+        _mismatch(pk, differences)
+    else:
+        _accept(pk, _as_told(plan, told), Verb.VERIFY)
+
+
+def _claim(pk: int) -> Plan | None:
+    claimed = Plan.objects.filter(
+        pk=pk, status=Status.VERIFYING, verify_at__lte=ClockTimestamp()
+    ).update(verify_at=ClockTimestamp() + LEASE, verify_tries=F("verify_tries") + 1)
+    return Plan.objects.with_names().get(pk=pk) if claimed else None
+
+
+def _told(plan: Plan, exchange: Exchange) -> JsonObject:
+    if not isinstance(exchange, Answer):
+        raise Unreadable(exchange.reason)
+    if exchange.status == 404:
+        return {}
+    if exchange.status != 200:
+        raise Unreadable(f"status {exchange.status}")
+    try:
+        body = parse_object(exchange.body)
+    except Problem as fault:
+        raise Unreadable(fault.code) from None
+    # A target that repeats the token must not get it onto a page or into an event (A-18).
+    return {name: custody.mask(value, plan_secrets(plan)) for name, value in body.items()}
+
+
+def compare(plan: Plan, told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Every difference between the submission and the read-back: {pointer, submitted, read_back}.
+
+    An empty `told` means that the target does not know the plan.
+    """
+    if not told:
+        return [{"pointer": "", "submitted": plan.plan_id, "read_back": None}]
+    pairs = {
+        "/plan_id": (plan.plan_id, told.get("plan_id")),
+        "/input_fingerprint": (plan.input_fingerprint, told.get("input_fingerprint")),
+        "/actions": (plan.actions, told.get("actions")),
+        "/status": ("open", told.get("status", "open")),
+    }
+    found = [
+        {"pointer": pointer, "submitted": ours, "read_back": theirs}
+        for pointer, (ours, theirs) in pairs.items()
+        if not jcs_equal(ours, theirs)
+    ]
+    if _instant(told.get("expires_at")) != plan.expires_at:
+        theirs = told.get("expires_at")
+        ours = plan.expires_at_text
+        found.append({"pointer": "/expires_at", "submitted": ours, "read_back": theirs})
+    if "inputs" in told and not _same_inputs(plan, told["inputs"]):
+        ours = bytes(plan.inputs).decode()
+        found.append({"pointer": "/inputs", "submitted": ours, "read_back": told["inputs"]})
+    return found
+
+
+def _same_inputs(plan: Plan, theirs: Any) -> bool:
+    """JCS-equal; a target may return the object or its text."""
+    try:
+        value = parse_text(theirs) if isinstance(theirs, str) else theirs
+        return jcs_equal(parse_object(bytes(plan.inputs)), value)
+    except Problem:
+        return False
+
+
+def _instant(value: object) -> datetime | None:
+    try:
+        return timestamps.parse_instant(value, "/expires_at")
+    except Problem:
+        return None
+
+
+def _as_told(plan: Plan, told: Mapping[str, Any]) -> dict[str, Any]:
+    """The target's values replace the submission's, even where they are equal."""
+    created_at = _instant(told.get("created_at"))
+    covers = told.get("covers")
+    return {
+        "verification": Plan.Verification.VERIFIED,
+        "actions": inspect_actions(told["actions"], plan.operation, "/actions"),
+        "covers": covers if isinstance(covers, list) else plan.covers,
+        "plan_created_at": created_at or plan.plan_created_at,
+    }
+
+
+def _accept(pk: int, facts: dict[str, Any], verb: Verb) -> None:
+    with transaction.atomic():
+        plan = Plan.objects.locked(pk)
+        now = clock()
+        if plan.status != Status.VERIFYING:
+            return
+        if plan.decide_by <= now:
+            transition(plan, Verb.EXPIRE, actor=actors.CLOCK)
+            return
+        for name, value in {**facts, "verified_at": now}.items():
+            setattr(plan, name, value)
+        seen = oversight().assess(plan)
+        plan.title = seen.title
+        transition(
+            plan,
+            verb,
+            actor=actors.VERIFIER,
+            details={"digest": seen.digest, "risk": seen.risk},
+            **facts,
+            verified_at=now if plan.verified else None,
+            verify_at=None,
+            title=seen.title,
+            asked=seen.asked,
+            risk=seen.risk,
+            risk_rank=RISK_RANK[seen.risk],
+            policy_version=seen.policy_version,
+            approvals_required=seen.approvals_required,
+            digest=seen.digest,
+        )
+
+
+def _mismatch(pk: int, differences: list[dict[str, Any]]) -> None:
+    with transaction.atomic():
+        plan = Plan.objects.locked(pk)
+        if plan.status == Status.VERIFYING:
+            transition(
+                plan,
+                Verb.MISMATCH,
+                actor=actors.target(plan.target_id, plan.target.name),
+                details={"differences": differences},
+                mismatches=differences,
+            )
+
+
+def due(head_start: timedelta) -> list[int]:
+    """Plans to be read back now; the sweep asks this."""
+    rows = Plan.objects.filter(status=Status.VERIFYING, verify_at__lte=clock() - head_start)
+    return list(rows.order_by("verify_at").values_list("pk", flat=True)[:200])
