@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import uuid
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +14,8 @@ from django.core.management.color import Style
 from django.db.backends.postgresql.operations import DatabaseOperations
 
 from plans import custody
-from plans.models import Agent, ApiKey, Operation, Target
+from plans.models import Agent, ApiKey, Intent, Operation, Plan, Target
+from plans.status import TERMINAL, Status
 
 TRAIL = "audit_event"
 ERA = "audit_era"
@@ -164,3 +168,55 @@ def _store_api_key(agent: Agent, *scopes: str) -> str:
 def api_key(support_agent: Agent, make_api_key: Callable[..., str]) -> str:
     """The full text of a key of the support agent, with every scope."""
     return make_api_key(support_agent)
+
+
+@pytest.fixture
+def make_plan(refund: Operation, support_agent: Agent) -> Callable[..., Plan]:
+    """`make_plan(status=…, **columns)` stores a bare row: for what only looks at plans.
+
+    No event, no attempt and no re-plan comes with it; the verbs make those.
+    """
+
+    def make(status: str = Status.PENDING, **columns: Any) -> Plan:
+        return Plan.objects.create(**_columns(refund, support_agent, status) | columns)
+
+    return make
+
+
+def _columns(operation: Operation, agent: Agent, status: str) -> dict[str, Any]:
+    """A verified refund of 480.00 USD with ten minutes to go, in its first revision."""
+    now, number = datetime.now(UTC), uuid.uuid4().hex
+    token = f"ptok_{number}{number}"
+    secret = None if status in TERMINAL else custody.encrypt(token.encode())
+    names = {"target": operation.target, "operation": operation, "agent": agent, "task_id": "t-1"}
+    inputs = b'{"amount_cents":48000,"invoice_id":"4412"}'
+    intent = Intent.objects.create(
+        **names, inputs=inputs, latest_revision=1, lives_until=now + timedelta(days=7)
+    )
+    return names | {
+        "intent": intent,
+        "plan_id": f"plan_{number[:12]}",
+        "revision": 1,
+        "status": status,
+        "token": secret,
+        "token_sha256": custody.token_digest(token),
+        "request_sha256": hashlib.sha256(number.encode()).hexdigest(),
+        "input_fingerprint": f"sha256:{number}",
+        "inputs": inputs,
+        "document": b"{}",
+        "actions": [
+            {"op": "update", "target": "invoice/4412", "field": field, "from": was, "to": will}
+            for field, was, will in (("refunded_cents", 0, 48000), ("status", "paid", "refunded"))
+        ],
+        "covers": ["invoice/4412"],
+        "expires_at_text": (now + timedelta(minutes=10)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "expires_at": now + timedelta(minutes=10),
+        "decide_by": now + timedelta(minutes=9, seconds=15),
+        "received_at": now,
+        "plan_created_at": now,
+        "verification": Plan.Verification.VERIFIED,
+        "verified_at": now,
+        "connection_version": operation.target.connection_version,
+        "title": "Refund 480.00 USD on invoice/4412",
+        "idempotency_key": f"idem_{number}",
+    }
