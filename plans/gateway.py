@@ -103,26 +103,28 @@ def exchange(
     deadline: float | None = None,
     on_connected: Callable[[], None] | None = None,
 ) -> Exchange:
-    """Send one request and read one answer; network faults are values, never exceptions (T-4, T-5).
+    """Send one request and read one answer; network faults are values, not exceptions (T-4, T-5).
 
-    `deadline` (`time.monotonic()`) may only shorten the endpoint's total timeout. `on_connected`
-    runs when the connection stands and no byte has left; what it raises goes to the caller and
-    nothing is sent. Raises RuntimeError inside a database transaction (T-3).
+    `deadline` (`time.monotonic()`) can only shorten the total timeout. `on_connected` runs before
+    the first byte and stops the send by raising. RuntimeError inside a transaction (T-3).
     """
     _refuse_inside_transaction()
     clock = _Clock(endpoint, deadline)
     try:
         origin = check_origin(endpoint.base_url, endpoint.internal)
         request = render(origin, endpoint, call)
-        connection = _connected(origin, endpoint, clock)
+        connection = _connect(origin, endpoint, clock)
     except (AddressRefused, ResolutionFailed, Unsendable, OSError) as fault:
         return _not_sent(fault)
     with contextlib.closing(connection):
-        if on_connected is not None:
-            on_connected()
+        (on_connected or _nothing)()
         if clock.passed():
             return NotSent("connect", "no time was left for the first byte")
         return _conversation(connection, request, clock)
+
+
+def _nothing() -> None:
+    """The caller has no last check."""
 
 
 def _refuse_inside_transaction() -> None:
@@ -133,7 +135,7 @@ def _refuse_inside_transaction() -> None:
         raise RuntimeError("a call to a target was made inside a database transaction (T-3)")
 
 
-def _connected(origin: Origin, endpoint: Endpoint, clock: _Clock) -> socket.socket:
+def _connect(origin: Origin, endpoint: Endpoint, clock: _Clock) -> socket.socket:
     """Resolve, check, connect to a checked address, and speak TLS for the name (SEC-15)."""
     connect_ends = time.monotonic() + endpoint.connect_timeout
     addresses = resolve_checked(

@@ -233,9 +233,14 @@ def read_state(
             return Reading(ReadKind.MISSING, "status-404")
         kind = ReadKind.EXPIRED if past_expiry else ReadKind.NOT_APPLIED
         return Reading(kind, "status-404")
-    if exchange.status != 200:
-        return Reading(ReadKind.UNREADABLE, f"status-{exchange.status}")
-    body = read_object(exchange)
+    return _stated(exchange, plan_id)
+
+
+def _stated(answer: Answer, plan_id: str) -> Reading:
+    """The target's own word for the plan, if it is whole, about this plan and one we know."""
+    body = read_object(answer)
+    if answer.status != 200:
+        return Reading(ReadKind.UNREADABLE, f"status-{answer.status}")
     if body is None:
         return Reading(ReadKind.UNREADABLE, "not-json")
     if body.get("plan_id") != plan_id:
@@ -277,8 +282,7 @@ def _proved(reading: Reading) -> Outcome:
     match reading.kind:
         case ReadKind.APPLIED:
             applied_at = reading.first_applied_at
-            result = reading.result
-            return Outcome(Kind.APPLIED, "read", result=result, first_applied_at=applied_at)
+            return Outcome(Kind.APPLIED, "read", reading.result, first_applied_at=applied_at)
         case ReadKind.NOT_APPLIED:
             return Outcome(Kind.CONFLICTED, f"read-{reading.reason}")
         case ReadKind.EXPIRED:
