@@ -49,9 +49,7 @@ def commit(
         raise Problem(409, "in-progress", "A commit with this Idempotency-Key is running.")
     if stored := _stored(connection, name, request):
         return stored
-    plan = _lock_plan(connection, token)
-    if plan["input_fingerprint"] != fingerprint:
-        raise Problem(422, "fingerprint-mismatch", "Token and fingerprint are of two plans.")
+    plan = _lock_plan(connection, token, fingerprint)
     linger()
     answer = _settle(connection, plan, name)
     connection.execute(
@@ -100,7 +98,7 @@ def _stored(connection: Connection, key: str, request: bytes) -> Answer | None:
     return Answer(row["status"], row["answer"], {"Idempotent-Replayed": "true"})
 
 
-def _lock_plan(connection: Connection, token: str) -> Row:
+def _lock_plan(connection: Connection, token: str, fingerprint: str) -> Row:
     """The plan and its invoice, locked; the advisory lock is what a read-back looks at."""
     found = connection.execute(
         "SELECT plan_id, pg_advisory_xact_lock(hashtextextended(plan_id, 0))"
@@ -116,6 +114,8 @@ def _lock_plan(connection: Connection, token: str) -> Row:
     ).fetchone()
     if row is None:
         raise Problem(404, "unknown-plan-token", "This plan token is of no plan here.")
+    if row["input_fingerprint"] != fingerprint:
+        raise Problem(422, "fingerprint-mismatch", "Token and fingerprint are of two plans.")
     return row
 
 

@@ -16,6 +16,15 @@ from .strict_json import cents_errors, parse_object, unknown_members
 from .timestamps import rfc3339
 
 PLAN_ID = re.compile(r"plan_[0-9a-f]{16}", re.ASCII)
+INSERT = """
+    INSERT INTO plans (plan_id, token_sha256, input_fingerprint, invoice_number, inputs, actions,
+                       planned_refunded_cents, refund_cents, created_at, expires_at)
+    SELECT %(plan_id)s, %(token_sha256)s, %(input_fingerprint)s, %(invoice_number)s, %(inputs)s,
+           %(actions)s, %(planned_refunded_cents)s, %(refund_cents)s, clock.now,
+           clock.now + %(window)s
+    FROM (SELECT date_trunc('milliseconds', clock_timestamp()) AS now) AS clock
+    RETURNING *
+"""
 
 
 def dry_run(connection: Connection, raw: bytes, window: timedelta) -> dict[str, Any]:
@@ -26,30 +35,30 @@ def dry_run(connection: Connection, raw: bytes, window: timedelta) -> dict[str, 
     """
     inputs = _inputs(raw)
     invoice = invoices.find(connection, inputs["invoice_id"])
-    left = invoice["amount_cents"] - invoice["refunded_cents"]
-    if left == 0:
+    if invoice["status"] == "refunded":
         raise Problem(422, "nothing-to-change", "The invoice is refunded in full already.")
-    refund = min(inputs["amount_cents"], left)
     token = secrets.token_urlsafe(32)
-    row = connection.execute(
-        "INSERT INTO plans (plan_id, token_sha256, input_fingerprint, invoice_number, inputs,"
-        "  actions, planned_refunded_cents, refund_cents, created_at, expires_at)"
-        " SELECT %s, %s, %s, %s, %s, %s, %s, %s, clock.now, clock.now + %s"
-        " FROM (SELECT date_trunc('milliseconds', clock_timestamp()) AS now) AS clock"
-        " RETURNING *",
-        [
-            f"plan_{secrets.token_hex(8)}",
-            token_hash(token),
-            _fingerprint(inputs, invoice),
-            invoice["number"],
-            Json(inputs),
-            Json(_actions(invoice, refund)),
-            invoice["refunded_cents"],
-            refund,
-            window,
-        ],
-    ).fetchone()
-    return {"plan_token": token, **_facts(row or _unknown())}
+    plan = _store(connection, inputs, invoice, token, window)
+    return {"plan_token": token, **_facts(plan)}
+
+
+def _store(
+    connection: Connection, inputs: dict[str, Any], invoice: Row, token: str, window: timedelta
+) -> Row:
+    refund = min(inputs["amount_cents"], invoice["amount_cents"] - invoice["refunded_cents"])
+    columns = {
+        "plan_id": f"plan_{secrets.token_hex(8)}",
+        "token_sha256": token_hash(token),
+        "input_fingerprint": _fingerprint(inputs, invoice),
+        "invoice_number": invoice["number"],
+        "inputs": Json(inputs),
+        "actions": Json(_actions(invoice, refund)),
+        "planned_refunded_cents": invoice["refunded_cents"],
+        "refund_cents": refund,
+        "window": window,
+    }
+    row = connection.execute(INSERT, columns).fetchone()
+    return row or _unknown()
 
 
 def _inputs(raw: bytes) -> dict[str, Any]:
@@ -119,22 +128,28 @@ def read_back(connection: Connection, plan_id: str) -> dict[str, Any]:
     lock = connection.execute(
         "SELECT pg_try_advisory_xact_lock_shared(hashtextextended(%s, 0)) AS quiet", [plan_id]
     ).fetchone()
-    quiet = bool(lock and lock["quiet"])
     plan = _find(connection, plan_id)
-    if quiet and plan["state"] == "open" and plan["late"]:
-        connection.execute(
-            "UPDATE plans SET state = 'expired', settled_at = clock_timestamp()"
-            " WHERE plan_id = %s AND state = 'open'",
-            [plan_id],
-        )
-        plan = _find(connection, plan_id)
-    running = plan["state"] == "open" and not quiet
-    answer = {**_facts(plan), "inputs": plan["inputs"]}
-    answer["status"] = "in_progress" if running else plan["state"]
+    if lock and lock["quiet"]:
+        plan = _expired_if_late(connection, plan)
+        status = plan["state"]
+    else:
+        status = "in_progress" if plan["state"] == "open" else plan["state"]
+    answer = {**_facts(plan), "inputs": plan["inputs"], "status": status}
     if plan["state"] == "applied":
         answer["result"] = result(plan)
         answer["first_applied_at"] = rfc3339(plan["settled_at"])
     return answer
+
+
+def _expired_if_late(connection: Connection, plan: Row) -> Row:
+    if plan["state"] != "open" or not plan["late"]:
+        return plan
+    connection.execute(
+        "UPDATE plans SET state = 'expired', settled_at = clock_timestamp()"
+        " WHERE plan_id = %s AND state = 'open'",
+        [plan["plan_id"]],
+    )
+    return _find(connection, plan["plan_id"])
 
 
 def _find(connection: Connection, plan_id: str) -> Row:

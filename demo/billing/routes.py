@@ -49,6 +49,8 @@ class Billing:
         try:
             return route.handle(self, Request(**{**vars(request), "part": part}))
         except (OperationalError, PoolTimeout):
+            # Whatever broke this connection broke its neighbours too: replace them now.
+            self.pool.check()
             # The outcome of a COMMIT that lost its connection is open: a 5xx says just that.
             gone = Problem(503, "database-away", "The database does not answer.")
             raise gone.with_headers(Retry_After="1") from None

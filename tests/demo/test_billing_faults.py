@@ -5,6 +5,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import psycopg
 import pytest
 from billing_process import Target, running
 from test_billing_commit import outcome, wait_until_running
@@ -105,6 +106,19 @@ def test_none_disarms(target: Target) -> None:
 )
 def test_it_refuses_an_order_it_does_not_understand(target: Target, order: object) -> None:
     assert target.app.post("/_faults", json=order).status_code == 422
+
+
+def test_it_survives_a_restart_of_its_database(target: Target) -> None:
+    plan = target.plan()
+    with psycopg.connect(target.database_url) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    first = target.commit(plan, "idem_restart")
+    assert (first.status_code, first.headers.get("Retry-After")) == (503, "1")
+    assert target.commit(plan, "idem_restart").status_code == 200
+    assert len(target.effects(plan)) == 1
 
 
 def test_a_silent_answer_does_not_hold_the_shutdown(billing_database_url: str) -> None:
