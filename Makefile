@@ -61,13 +61,19 @@ if [ -z "$$python" ]; then \
 fi
 endef
 
+# An interpreter that was removed or replaced leaves a folder that looks finished.
+ifneq ($(shell $(PY) -m pip --version >/dev/null 2>&1 && echo works),works)
+.PHONY: $(VENV)/python.stamp
+endif
+
 $(VENV)/python.stamp:
-	@$(FIND_PYTHON); \
+	@if $(PY) -m pip --version >/dev/null 2>&1; then touch $@; exit; fi; \
+	$(FIND_PYTHON); \
 	echo "Making $(VENV) with $$python …"; \
 	$$python -m venv --clear $(VENV) || { \
 	  echo "This Python cannot make virtual environments."; \
-	  echo "Debian, Ubuntu: apt install python3-venv, then run make again."; exit 1; }
-	@touch $@
+	  echo "Debian, Ubuntu: apt install python3-venv, then run make again."; exit 1; }; \
+	touch $@
 
 # Installed again when the pins differ, not when the file is only younger, as after a checkout.
 INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes

@@ -21,7 +21,7 @@ from typing import Any
 
 from config import env
 from config.servers import (
-    START_SECONDS,
+    WAIT_SECONDS,
     EmbeddedError,
     Place,
     Postgres,
@@ -202,7 +202,7 @@ class Cluster:
             try:
                 return server.start(port)
             except EmbeddedError:
-                if waited > START_SECONDS:
+                if waited > WAIT_SECONDS:
                     raise
                 time.sleep(0.2)
 

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 # Below the range from which the kernel takes outgoing ports: a remembered port stays ours.
 PORTS = range(20000, 32000)
 NOBODY = 65534
-START_SECONDS = 15.0
+WAIT_SECONDS = 15.0
 PG_OPTIONS = (
     "-c listen_addresses=127.0.0.1 -c max_connections=200 -k ''"
     # A failing statement or row may carry what people wrote: errors are logged without them.
@@ -91,13 +91,14 @@ def _answers(port: int) -> bool:
     return True
 
 
-def _wait_for(condition: Callable[[], bool], failure: str) -> None:
-    """Return when `condition` holds; EmbeddedError after START_SECONDS."""
-    deadline = time.monotonic() + START_SECONDS
+def _holds_soon(condition: Callable[[], bool]) -> bool:
+    """Whether `condition` comes true within WAIT_SECONDS."""
+    deadline = time.monotonic() + WAIT_SECONDS
     while not condition():
         if time.monotonic() > deadline:
-            raise EmbeddedError(f"{failure} after {START_SECONDS:.0f} seconds.")
+            return False
         time.sleep(0.02)
+    return True
 
 
 def _packages(name: str) -> Path:
@@ -132,7 +133,9 @@ class Place:
         if all(part.stat().st_mode & stat.S_IXOTH for part in (home, *home.parents)):
             root.mkdir(mode=0o700, exist_ok=True)
         else:
-            root = Path(tempfile.mkdtemp(prefix="countersign-", dir="/var/tmp"))
+            # Machines that tidy /var/tmp would do it below a database that is at rest.
+            lasting = next(path for path in ("/var/lib", "/var/tmp") if Path(path).is_dir())
+            root = Path(tempfile.mkdtemp(prefix="countersign-", dir=lasting))
         os.chown(root, NOBODY, NOBODY)
         return cls(root)
 
@@ -229,9 +232,13 @@ class Postgres:
         fresh.rename(self.data)
 
     def stop(self, immediate: bool) -> None:
-        for mode in ("immediate",) if immediate else ("fast", "immediate"):
-            self.place.run(self._pg_ctl("-w", "-t", "20", "-m", mode, "stop"))
-            if self.pid() is None:
+        # By signal, not by pg_ctl: the binaries may be gone, or out of reach for this account.
+        for number in (signal.SIGQUIT,) if immediate else (signal.SIGINT, signal.SIGQUIT):
+            pid = self.pid()
+            if pid is None:
+                return
+            os.kill(pid, number)
+            if _holds_soon(lambda: self.pid() is None):
                 return
         raise EmbeddedError(f"postgres (process {self.pid()}) does not stop.")
 
@@ -262,10 +269,12 @@ class Valkey:
         }
         flags = [part for key, value in arguments.items() for part in (f"--{key}", str(value))]
         self.place.run_or_raise([str(self.place.valkey_binary), *flags])
-        _wait_for(lambda: self.pid() is not None and _answers(port), "valkey does not answer")
+        if not _holds_soon(lambda: self.pid() is not None and _answers(port)):
+            raise EmbeddedError(f"valkey does not answer. See {self.data / 'valkey.log'}")
 
     def stop(self, immediate: bool) -> None:
         pid = self.pid()
         if pid is not None:
             os.kill(pid, signal.SIGKILL if immediate else signal.SIGTERM)
-            _wait_for(lambda: self.pid() is None, f"valkey (process {pid}) does not stop")
+            if not _holds_soon(lambda: self.pid() is None):
+                raise EmbeddedError(f"valkey (process {pid}) does not stop.")
