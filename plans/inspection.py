@@ -114,7 +114,7 @@ def _inspect_action(action: object, operation: Operation, pointer: str) -> None:
 
 
 def is_plain_identifier(value: object) -> bool:
-    """Text in which every character can be seen: no control, format, filler or variation (BI-32)."""
+    """Text in which every character shows: no control, format, filler or variation (BI-32)."""
     if not isinstance(value, str) or not 0 < len(value) <= MAX_OBJECT:
         return False
     return not any(

@@ -1,22 +1,27 @@
-"""Intents that the app plans itself: it runs the dry run, no token passes the agent (A-12)."""
+"""The verbs on an intent: open one that the app plans itself, plan it again, end it (A-12, R-3)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
 from django.db import transaction
 
 from audit import actors
 from audit.actions import Action
+from audit.actors import Actor
 from audit.recording import record
 from plans.admission import admit
+from plans.clock import clock
 from plans.enrolment import INTENT_LIFESPAN
+from plans.errors import NoteRequired, NotReplannable
 from plans.inspection import check_inputs
+from plans.lifecycle import Verb, transition
 from plans.models import Agent, Intent, Operation, Plan, Replan
 from plans.status import Status
-from plans.submission import find_operation
+from plans.submission import cancel_replans, find_operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +85,81 @@ def intent_status(intent: Intent, current: Plan | None) -> str:
     if current is None or Replan.objects.waiting().filter(intent=intent).exists():
         return "open"
     return BY_PLAN.get(current.status, "open")
+
+
+# A person may plan again what is closed without effect, and freshen what still waits (R-1, R-4).
+PLAN_AGAIN: Final = frozenset(
+    {
+        Status.EXPIRED,
+        Status.CONFLICTED,
+        Status.STALE,
+        Status.REJECTED,
+        Status.FAILED,
+        Status.MISMATCHED,
+        Status.PENDING,
+    }
+)
+
+
+def plan_again(intent: Intent, *, actor: Actor) -> Replan:
+    """A person's "Plan again": un-parks, hurries, or queues a re-plan. Raises NotReplannable."""
+    with transaction.atomic():
+        intent = Intent.objects.locked(intent.pk)
+        now = clock()
+        waiting = Replan.objects.waiting().filter(intent=intent).first()
+        if waiting is None:
+            return _queue_for_person(intent, actor, now)
+        if waiting.status == Replan.Status.LEASED:
+            return waiting
+        waiting.status, waiting.next_try_at = Replan.Status.QUEUED, now
+        waiting.save(update_fields=["status", "next_try_at"])
+        intent.status, intent.unattended_replans = Intent.Status.OPEN, 0
+        intent.save(update_fields=["status", "unattended_replans"])
+        details = {"cause": waiting.cause, "mode": waiting.mode}
+        record(Action.REPLAN_QUEUED, actor, intent.subject(), details)
+        return waiting
+
+
+def _queue_for_person(intent: Intent, actor: Actor, now: datetime) -> Replan:
+    latest = Plan.objects.latest_locked(intent)
+    closed = intent.status in (Intent.Status.ABANDONED, Intent.Status.SETTLED)
+    if closed or (latest is not None and latest.status not in PLAN_AGAIN):
+        raise NotReplannable(plan_status=latest.status if latest else None)
+    taken = latest is not None and Replan.objects.filter(plan=latest).exists()
+    replan = Replan.objects.create(
+        intent=intent,
+        plan=latest if latest is not None and latest.is_terminal and not taken else None,
+        cause=Replan.Cause.PERSON if latest else Replan.Cause.FIRST,
+        mode=intent.operation.replan,
+        next_try_at=now,
+    )
+    intent.status, intent.unattended_replans = Intent.Status.OPEN, 0
+    intent.save(update_fields=["status", "unattended_replans"])
+    details = {"cause": replan.cause, "mode": replan.mode}
+    record(Action.REPLAN_QUEUED, actor, intent.subject(), details)
+    return replan
+
+
+def give_up(intent: Intent, *, actor: Actor, note: str) -> None:
+    """A person ends an intent that waits for a re-plan (R-3). Raises NoteRequired (422)."""
+    if not note.strip():
+        raise NoteRequired(pointer="/note")
+    with transaction.atomic():
+        intent = Intent.objects.locked(intent.pk)
+        end_intent(intent, actor=actor, reason="given up", note=note.strip())
+
+
+def end_intent(intent: Intent, *, actor: Actor, reason: str, note: str = "") -> None:
+    """Abandon an open intent whose commit is not in flight. The caller holds its lock."""
+    latest = Plan.objects.latest_locked(intent)
+    if intent.status not in (Intent.Status.OPEN, Intent.Status.PARKED):
+        raise NotReplannable(intent_status=intent.status)
+    if latest is not None and (latest.status == Status.COMMITTED or latest.may_have_been_sent()):
+        raise NotReplannable(plan_status=latest.status)
+    details = {"reason": reason, "note": note}
+    intent.status, intent.closed_reason = Intent.Status.ABANDONED, reason
+    intent.save(update_fields=["status", "closed_reason"])
+    cancel_replans(intent, actor)
+    if latest is not None and not latest.is_terminal:
+        transition(latest, Verb.ABANDON, actor=actor, details=details)
+    record(Action.INTENT_ABANDONED, actor, intent.subject(), details)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 import structlog
@@ -14,20 +14,18 @@ from django.db.models import Q
 
 from audit import actors
 from audit.actions import Action
-from audit.actors import Actor
 from audit.recording import record
 from plans import gateway
 from plans.clock import clock
 from plans.enrolment import Draft, content_sha256, enrol, finish_replan
-from plans.errors import NoteRequired, NotReplannable, PlanAlreadySubmitted, Problem
+from plans.errors import PlanAlreadySubmitted, Problem
 from plans.exchanges import Answer, Call, Exchange
 from plans.inspection import PlanFacts, inspect_plan
-from plans.lifecycle import Verb, allowed, transition
+from plans.lifecycle import Verb, allowed
 from plans.models import Intent, Operation, Plan, Replan
 from plans.reading import endpoint
 from plans.status import Status
 from plans.strict_json import parse_object
-from plans.submission import cancel_replans
 
 log = structlog.get_logger(__name__)
 
@@ -47,11 +45,14 @@ class Refusal:
     words: str
 
 
-def run(pk: int) -> None:
-    """Make the fresh plan of one queued server re-plan; any number of calls come to one plan."""
+def run(pk: int) -> int | None:
+    """Make the fresh plan of one queued server re-plan; any number of calls come to one plan.
+
+    The new plan's primary key, to be verified next; None: no plan came of it now.
+    """
     replan = _claim(pk)
     if replan is None:
-        return
+        return None
     intent = replan.intent
     call = Call(
         "POST",
@@ -62,11 +63,12 @@ def run(pk: int) -> None:
     exchange = gateway.exchange(endpoint(intent.target), call)
     match _judge(exchange, intent.operation):
         case PlanFacts() as facts:
-            _complete(replan, facts)
+            return _complete(replan, facts)
         case Refusal() as refusal:
             _refused(replan, refusal)
         case str() as fault:
             _failed_try(replan, fault)
+    return None
 
 
 def _claim(pk: int) -> Replan | None:
@@ -106,29 +108,30 @@ def _judge(exchange: Exchange, operation: Operation) -> PlanFacts | Refusal | st
     return Refusal(exchange.status, str(body.get("code") or "")[:100], words)
 
 
-def _complete(replan: Replan, facts: PlanFacts) -> None:
+def _complete(replan: Replan, facts: PlanFacts) -> int | None:
     """The new plan becomes the next revision; the lease decides who may say so (R-2)."""
     try:
         with transaction.atomic():
             intent = Intent.objects.locked(replan.intent_id)
             current = Replan.objects.filter(pk=replan.pk).get()
             if current.status == Replan.Status.CANCELLED:
-                _store_abandoned(intent, replan, facts)
-                return
+                _store_abandoned(intent, facts)
+                return None
             if current.lease != replan.lease or current.status != Replan.Status.LEASED:
-                return
-            predecessor = _latest(intent)
+                return None
+            predecessor = Plan.objects.latest_locked(intent)
             if predecessor is not None and not _may_follow(predecessor):
                 _drop(replan, "the plan is being committed")
-                return
-            _enrol(intent, replan, facts, predecessor)
+                return None
+            return _enrol(intent, replan, facts, predecessor)
     except PlanAlreadySubmitted:
         _failed_try(replan, "the dry run returned a plan ID that is known already")
     except Problem as fault:
         _failed_try(replan, f"the dry run's plan is not usable: {fault.code}")
+    return None
 
 
-def _enrol(intent: Intent, replan: Replan, facts: PlanFacts, predecessor: Plan | None) -> None:
+def _enrol(intent: Intent, replan: Replan, facts: PlanFacts, predecessor: Plan | None) -> int:
     now = clock()
     if replan.cause in UNATTENDED:
         intent.unattended_replans += 1
@@ -136,11 +139,12 @@ def _enrol(intent: Intent, replan: Replan, facts: PlanFacts, predecessor: Plan |
     draft = _draft(intent, facts)
     plan = enrol(intent, draft, predecessor, actor=actors.REPLANNER, now=now)
     finish_replan(replan, plan, actor=actors.REPLANNER, now=now)
+    return plan.pk
 
 
-def _store_abandoned(intent: Intent, replan: Replan, facts: PlanFacts) -> None:
+def _store_abandoned(intent: Intent, facts: PlanFacts) -> None:
     """A-8: a plan that arrives for an abandoned intent is stored abandoned, its token destroyed."""
-    predecessor = _latest(intent)
+    predecessor = Plan.objects.latest_locked(intent)
     if intent.status == Intent.Status.ABANDONED and (
         predecessor is None or predecessor.is_terminal
     ):
@@ -159,11 +163,6 @@ def _draft(intent: Intent, facts: PlanFacts) -> Draft:
         summary=intent.summary,
         reason=intent.reason,
     )
-
-
-def _latest(intent: Intent) -> Plan | None:
-    latest = Plan.objects.filter(intent=intent).order_by("-revision").first()
-    return Plan.objects.locked(latest.pk) if latest else None
 
 
 def _may_follow(plan: Plan) -> bool:
@@ -244,6 +243,14 @@ def _failed_try(replan: Replan, fault: str) -> None:
             record(Action.REPLAN_FAILED_TRY, actors.REPLANNER, replan.intent.subject(), details)
 
 
+def queued_for(plan_pk: int) -> int | None:
+    """The server re-plan that waits for this dead plan, if there is one."""
+    rows = Replan.objects.filter(
+        plan=plan_pk, status=Replan.Status.QUEUED, mode=Operation.ReplanMode.SERVER
+    )
+    return rows.values_list("pk", flat=True).first()
+
+
 def due(head_start: timedelta) -> list[int]:
     """Server re-plans to run now, lapsed leases included; the sweep asks this."""
     now = clock() - head_start
@@ -253,81 +260,3 @@ def due(head_start: timedelta) -> list[int]:
         mode=Operation.ReplanMode.SERVER,
     )
     return list(rows.order_by("next_try_at").values_list("pk", flat=True)[:100])
-
-
-# A person may plan again what is closed without effect, and freshen what still waits (R-1, R-4).
-PLAN_AGAIN: Final = frozenset(
-    {
-        Status.EXPIRED,
-        Status.CONFLICTED,
-        Status.STALE,
-        Status.REJECTED,
-        Status.FAILED,
-        Status.MISMATCHED,
-        Status.PENDING,
-    }
-)
-
-
-def plan_again(intent: Intent, *, actor: Actor) -> Replan:
-    """A person's "Plan again": un-parks, hurries, or queues a re-plan. Raises NotReplannable."""
-    with transaction.atomic():
-        intent = Intent.objects.locked(intent.pk)
-        now = clock()
-        waiting = Replan.objects.waiting().filter(intent=intent).first()
-        if waiting is None:
-            return _queue_for_person(intent, actor, now)
-        if waiting.status == Replan.Status.LEASED:
-            return waiting
-        waiting.status, waiting.next_try_at = Replan.Status.QUEUED, now
-        waiting.save(update_fields=["status", "next_try_at"])
-        intent.status, intent.unattended_replans = Intent.Status.OPEN, 0
-        intent.save(update_fields=["status", "unattended_replans"])
-        details = {"cause": waiting.cause, "mode": waiting.mode}
-        record(Action.REPLAN_QUEUED, actor, intent.subject(), details)
-        return waiting
-
-
-def _queue_for_person(intent: Intent, actor: Actor, now: datetime) -> Replan:
-    latest = _latest(intent)
-    closed = intent.status in (Intent.Status.ABANDONED, Intent.Status.SETTLED)
-    if closed or (latest is not None and latest.status not in PLAN_AGAIN):
-        raise NotReplannable(plan_status=latest.status if latest else None)
-    taken = latest is not None and Replan.objects.filter(plan=latest).exists()
-    replan = Replan.objects.create(
-        intent=intent,
-        plan=latest if latest is not None and latest.is_terminal and not taken else None,
-        cause=Replan.Cause.PERSON if latest else Replan.Cause.FIRST,
-        mode=intent.operation.replan,
-        next_try_at=now,
-    )
-    intent.status, intent.unattended_replans = Intent.Status.OPEN, 0
-    intent.save(update_fields=["status", "unattended_replans"])
-    details = {"cause": replan.cause, "mode": replan.mode}
-    record(Action.REPLAN_QUEUED, actor, intent.subject(), details)
-    return replan
-
-
-def give_up(intent: Intent, *, actor: Actor, note: str) -> None:
-    """A person ends an intent that waits for a re-plan (R-3). Raises NoteRequired (422)."""
-    if not note.strip():
-        raise NoteRequired(pointer="/note")
-    with transaction.atomic():
-        intent = Intent.objects.locked(intent.pk)
-        end_intent(intent, actor=actor, reason="given up", note=note.strip())
-
-
-def end_intent(intent: Intent, *, actor: Actor, reason: str, note: str = "") -> None:
-    """Abandon an open intent whose commit is not in flight. The caller holds its lock."""
-    latest = _latest(intent)
-    if intent.status not in (Intent.Status.OPEN, Intent.Status.PARKED):
-        raise NotReplannable(intent_status=intent.status)
-    if latest is not None and (latest.status == Status.COMMITTED or latest.may_have_been_sent()):
-        raise NotReplannable(plan_status=latest.status)
-    details = {"reason": reason, "note": note}
-    intent.status, intent.closed_reason = Intent.Status.ABANDONED, reason
-    intent.save(update_fields=["status", "closed_reason"])
-    cancel_replans(intent, actor)
-    if latest is not None and not latest.is_terminal:
-        transition(latest, Verb.ABANDON, actor=actor, details=details)
-    record(Action.INTENT_ABANDONED, actor, intent.subject(), details)

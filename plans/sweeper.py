@@ -16,7 +16,7 @@ from typing import Final
 from django.db import transaction
 
 from audit import actors
-from plans import committing, replanning, resolving, verification
+from plans import committing, intents, replanning, resolving, verification
 from plans.clock import clock
 from plans.errors import NotReplannable
 from plans.lifecycle import Verb, allowed, transition
@@ -112,4 +112,4 @@ def end_lifespan(pk: uuid.UUID) -> None:
         if intent.lives_until > clock():
             return
         with suppress(NotReplannable):
-            replanning.end_intent(intent, actor=actors.CLOCK, reason="expiry")
+            intents.end_intent(intent, actor=actors.CLOCK, reason="expiry")

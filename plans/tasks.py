@@ -17,6 +17,9 @@ log = structlog.get_logger(__name__)
 def commit_plan(pk: int) -> None:
     """Runs on the commit queue, with workers of its own (Q-3)."""
     sweeper.carry_out(pk)
+    replan = replanning.queued_for(pk)
+    if replan is not None:
+        ring(run_replan, replan)
 
 
 @shared_task
@@ -26,7 +29,9 @@ def verify_plan(pk: int) -> None:
 
 @shared_task
 def run_replan(pk: int) -> None:
-    replanning.run(pk)
+    plan = replanning.run(pk)
+    if plan is not None:
+        verification.verify(plan)
 
 
 def ring(task: Task[Any, Any], pk: int) -> None:

@@ -24,6 +24,11 @@ class PlanQuerySet(models.QuerySet["Plan"]):
         """The plan under its row lock. Compare clocks only in a later statement (B-3)."""
         return self.with_names().select_for_update(of=("self",)).get(pk=pk)
 
+    def latest_locked(self, intent: Intent) -> Plan | None:
+        """The intent's latest revision under its row lock; the caller holds the intent's."""
+        latest = self.filter(intent=intent).order_by("-revision").values_list("pk", flat=True)[:1]
+        return self.locked(latest[0]) if latest else None
+
     def open(self) -> Self:
         return self.filter(status__in=OPEN)
 
