@@ -134,10 +134,18 @@ def _script(character: str) -> str:
     return "" if word in _COMMON else word
 
 
+def plain_look(text: str) -> str:
+    """The text as it looks to somebody who reads Latin letters; line ends stay."""
+    if text.isascii():
+        return text
+    flat = unicodedata.normalize("NFKC", text)
+    return "".join(c for c in flat if c == "\n" or not is_deceptive(c)).translate(_TWINS)
+
+
 def _skeleton(text: str) -> str:
     """Two texts with one skeleton look alike (after UTS 39)."""
-    kept = "".join(c for c in unicodedata.normalize("NFKC", text) if not is_deceptive(c))
-    return kept.translate(_TWINS).translate(_STROKES).replace("rn", "m")
+    kept = "".join(c for c in plain_look(text) if not is_deceptive(c))
+    return kept.translate(_STROKES).replace("rn", "m")
 
 
 def _code_points(text: str) -> str:

@@ -42,6 +42,12 @@ def title(plan: Plan) -> str:
     return sentence.text if sentence else fallback(plan)
 
 
+def headline(plan: Plan) -> str:
+    """The title's first value, like `280.00 USD`: what revisions are compared by; or empty."""
+    sentence = _title(plan)
+    return sentence.values[0] if sentence and sentence.values else ""
+
+
 def fallback(plan: Plan) -> str:
     """`refund on invoice/4412, invoice/4413`; from four objects on `… and 2 more objects`."""
     return f"{visible(plan.operation.name)} on {_objects(plan)}"
