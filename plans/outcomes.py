@@ -7,7 +7,7 @@ whatever is not on a list is UNKNOWN, and an UNKNOWN is resolved by reading the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from plans.bodies import changed_in, code_of, is_replayed, problem, read_object, text
@@ -69,11 +69,11 @@ class Outcome:
 
     kind: Kind
     reason: str
-    result: JsonValue = None
-    changed: list[JsonObject] | None = None
+    result: JsonValue = field(default=None, repr=False)
+    changed: list[JsonObject] | None = field(default=None, repr=False)
     plan_created_at: str | None = None
     retry_after: float | None = None
-    problem: JsonObject | None = None
+    problem: JsonObject | None = field(default=None, repr=False)
     stop_resends: bool = False
     may_resend: bool = True
     open_circuit: bool = False
@@ -213,9 +213,9 @@ class Reading:
 
     kind: ReadKind
     reason: str
-    result: JsonValue = None
+    result: JsonValue = field(default=None, repr=False)
     first_applied_at: str | None = None
-    plan: JsonObject | None = None
+    plan: JsonObject | None = field(default=None, repr=False)
 
 
 def read_state(

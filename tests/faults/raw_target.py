@@ -73,8 +73,9 @@ MODES: dict[str, Mode] = {
     "ok-after-hints": Mode([head(status="100 Continue"), head(status="103 Hints"), whole("200")]),
     "ok-twice-named": Mode([whole("200 OK", APPLIED, "X-Part: a", "x-part:b ")]),
     "ok-replayed": Mode([whole("200 OK", APPLIED, "Idempotent-Replayed: true")]),
-    "accept-then-reset": Mode(end="reset", reads=False),
-    "accept-then-close": Mode(end="close", reads=False),
+    # The pause lets the caller's connect() finish: a reset inside it is a refused connection.
+    "accept-then-reset": Mode([b""], end="reset", reads=False, pause=0.05),
+    "accept-then-close": Mode([b""], end="close", reads=False, pause=0.05),
     "read-then-reset": Mode(end="reset"),
     "read-then-close": Mode(),
     "hang": Mode(end="hang"),

@@ -265,3 +265,10 @@ def test_a_targets_words_are_kept_short_and_only_if_they_are_words() -> None:
     assert odd == {"status": 400, "code": None, "detail": None}
     title = judged(answer(400, {"title": "Bad", "type": "about:blank"})).problem
     assert title == {"status": 400, "code": None, "detail": "Bad"}
+
+
+def test_no_repr_shows_what_the_target_said() -> None:
+    said = {"detail": "tok_secret", "changed": [{"path": "tok_secret"}], "code": "tok_secret"}
+    for status in (200, 400, 409, 500):
+        assert "tok_secret" not in repr(judged(answer(status, said)))
+    assert "tok_secret" not in repr(judged(answer(200, APPLIED | {"result": "tok_secret"})))
