@@ -53,7 +53,9 @@ def configuration(level: str) -> dict[str, Any]:
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             **dict.fromkeys(names, to_root),
-            # At INFO it repeats every outgoing request with its address.
+            # At INFO these repeat every task twice, and every outgoing request with its address.
+            "celery.worker.strategy": {"level": "WARNING"},
+            "celery.app.trace": {"level": "WARNING"},
             "httpx": {"level": "WARNING"},
             "httpcore": {"level": "WARNING"},
         },
