@@ -103,9 +103,12 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "config.middleware.RequestContext",
+    "config.middleware.Problems",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.csp.ContentSecurityPolicyMiddleware",
+    "config.middleware.PeopleOnly",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -134,10 +137,10 @@ TEMPLATES = [
 ]
 
 STATIC_URL = "/static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
 STATICFILES_DIRS = [BASE_DIR / "static"] if (BASE_DIR / "static").is_dir() else []
 # The image collects and hashes the files at build time; elsewhere they are served where they lie.
 STATIC_MANIFEST = env.boolean("STATIC_MANIFEST", False)
+STATIC_ROOT = BASE_DIR / "staticfiles" if STATIC_MANIFEST else None
 WHITENOISE_USE_FINDERS = not STATIC_MANIFEST
 WHITENOISE_MAX_AGE = 60 if STATIC_MANIFEST else 0
 WHITENOISE_ALLOW_ALL_ORIGINS = False
@@ -158,6 +161,9 @@ USE_TZ = True
 TIME_ZONE = "UTC"
 APPEND_SLASH = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+CSRF_FAILURE_VIEW = "config.refusals.csrf_failure"
+# Requests of the REST interface that hold a thread and a connection at once; the others queue.
+API_CONCURRENCY = env.integer("API_CONCURRENCY", 8)
 
 # ── People ───────────────────────────────────────────────────────────────────────────────────
 AUTHENTICATION_BACKENDS = [

@@ -1,0 +1,208 @@
+"""The server's entry point: bodies counted before anything reads them, and waits without threads.
+
+Django runs a request in one hop into a thread. An answer 304 to a caller that prefers to wait is
+held back here, in the event loop, and asked for again when something happened (A-5).
+"""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+import django
+
+django.setup(set_prefix=False)
+
+from asgiref.sync import sync_to_async  # noqa: E402
+from django.conf import settings  # noqa: E402
+from django.core.handlers.asgi import ASGIHandler  # noqa: E402
+from django.http import HttpRequest  # noqa: E402
+from django.http.response import HttpResponseBase  # noqa: E402
+
+from config.waiting import Waiters  # noqa: E402
+from plans.changes import SCOPE_KEY, Wait  # noqa: E402
+from plans.edge import wait_seconds  # noqa: E402
+from plans.errors import BodyTooLarge, NotFound, Problem  # noqa: E402
+from plans.replies import API, problem_body, problem_headers  # noqa: E402
+from plans.strict_json import MAX_BYTES  # noqa: E402
+
+type Message = MutableMapping[str, Any]
+type Scope = MutableMapping[str, Any]
+type Receive = Callable[[], Awaitable[Message]]
+type Send = Callable[[Message], Awaitable[None]]
+
+# A sender that is told "too large" in mid-sentence often sees a broken connection instead.
+DRAINED_BYTES: Final = 16 * 1024 * 1024
+DRAIN_SECONDS: Final = 5.0
+# An encoded slash would make another route of a plan ID (BI-47).
+_HIDDEN: Final = (b"%2f", b"%5c", b"%00")
+
+
+class OneHopHandler(ASGIHandler):
+    """Django with a synchronous chain: middleware and view run in one thread, in one go.
+
+    The stock handler changes between the loop and a thread for most middleware.
+    """
+
+    def load_middleware(self, is_async: bool = False) -> None:
+        super().load_middleware(is_async=False)
+
+    async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
+        return await sync_to_async(self.get_response, thread_sensitive=True)(request)
+
+
+@dataclass(slots=True)
+class Answer:
+    """One complete answer of Django's, not sent yet."""
+
+    start: Message = field(default_factory=dict)
+    bodies: list[Message] = field(default_factory=list)
+
+    async def take(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.start = message
+        else:
+            self.bodies.append(message)
+
+    @property
+    def status(self) -> int:
+        return int(self.start["status"])
+
+    async def send(self, send: Send) -> None:
+        for message in (self.start, *self.bodies):
+            await send(message)
+
+
+class Application:
+    """What the ASGI server calls."""
+
+    def __init__(self, handler: Any, *, waiters: Waiters, concurrency: int) -> None:
+        self.django = handler
+        self.waiters = waiters
+        # As many as the pool has connections for, with some to spare for pages.
+        self.slots = asyncio.Semaphore(concurrency)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        is_api = scope["path"].startswith(API)
+        if is_api and any(trick in scope.get("raw_path", b"").lower() for trick in _HIDDEN):
+            await _refuse(scope, send, NotFound())
+            return
+        limit = MAX_BYTES if is_api else settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        body = await _read(scope, receive, limit)
+        if body is None:
+            return
+        if len(body) > limit:
+            await _refuse(scope, send, BodyTooLarge(limit=limit))
+        elif is_api:
+            await self._answer(scope, body, receive, send)
+        else:
+            await self.django(scope, _replay(body, receive), send)
+
+    async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Run the request, and while it has nothing new and its caller waits, run it again."""
+        loop = asyncio.get_running_loop()
+        seconds = wait_seconds(_header(scope, b"prefer"))
+        until = loop.time() + (seconds or 0)
+        gone = asyncio.ensure_future(_disconnected(receive)) if seconds is not None else None
+        try:
+            while True:
+                answer, wait, began = await self._run(scope, body)
+                left = until - loop.time()
+                if gone is None or answer.status != 304 or not wait.keys or left <= 0:
+                    break
+                await self.waiters.change(wait.keys, since=began, seconds=left, gone=gone)
+                if gone.done():
+                    return
+        finally:
+            if gone is not None:
+                gone.cancel()
+        if wait.keys:
+            applied = (b"preference-applied", f"wait={seconds}".encode())
+            answer.start["headers"] = [*answer.start["headers"], applied]
+        await answer.send(send)
+
+    async def _run(self, scope: Scope, body: bytes) -> tuple[Answer, Wait, float]:
+        """The answer, what it would wait for, and when its reading began (loop time)."""
+        answer, wait = Answer(), Wait()
+        async with self.slots:
+            began = asyncio.get_running_loop().time()
+            await self.django({**scope, SCOPE_KEY: wait}, _replay(body), answer.take)
+        return answer, wait, began
+
+
+def _replay(body: bytes, receive: Receive | None = None) -> Receive:
+    """A `receive` that hands out the body once, then what the server says, or nothing more."""
+    rest: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def next_message() -> Message:
+        if rest:
+            return rest.pop()
+        if receive is not None:
+            return await receive()
+        return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
+
+    return next_message
+
+
+async def _disconnected(receive: Receive) -> None:
+    """Done when the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _read(scope: Scope, receive: Receive, limit: int) -> bytes | None:
+    """The body, or more than `limit` bytes of one that is too large; None: the client has gone."""
+    length = _header(scope, b"content-length")
+    if length.isdecimal() and int(length[:18]) > DRAINED_BYTES:
+        return bytes(limit + 1)
+    parts: list[bytes] = []
+    size, deadline = 0, asyncio.get_running_loop().time() + DRAIN_SECONDS
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        part = message.get("body", b"")
+        size += len(part)
+        if size <= limit:
+            parts.append(part)
+        ends = not message.get("more_body", False)
+        if ends and size <= limit:
+            return b"".join(parts)
+        hopeless = size > DRAINED_BYTES or asyncio.get_running_loop().time() > deadline
+        if size > limit and (ends or hopeless):
+            return bytes(limit + 1)
+
+
+def _header(scope: Scope, name: bytes) -> str:
+    values = [value for key, value in scope["headers"] if key.lower() == name]
+    return b", ".join(values).decode("latin-1")
+
+
+async def _refuse(scope: Scope, send: Send, problem: Problem) -> None:
+    """A problem before Django is asked."""
+    headers = [(k.lower().encode(), v.encode()) for k, v in problem_headers(problem).items()]
+    if problem.status == BodyTooLarge.status:
+        headers.append((b"connection", b"close"))
+    body = problem_body(problem, scope["path"])
+    headers.append((b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        await send({"type": f"{message['type']}.complete"})
+        if message["type"] == "lifespan.shutdown":
+            return
+
+
+application = Application(OneHopHandler(), waiters=Waiters(), concurrency=settings.API_CONCURRENCY)

@@ -1,0 +1,122 @@
+"""Requests that wait for a change: no thread and no database connection each (A-5).
+
+One poller per process looks at the trail every quarter of a second, while anybody waits, and wakes
+those whose keys it finds there.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+import structlog
+
+from plans.changes import Look, look, stop_looking
+
+log = structlog.get_logger(__name__)
+PERIOD_SECONDS: Final = 0.25
+# No request takes longer between reading its rows and asking to be woken.
+REMEMBERED_SECONDS: Final = 60.0
+MANY: Final = 5_000
+
+
+class Waiters:
+    """Everybody who waits in this process. Used from its event loop alone."""
+
+    def __init__(
+        self,
+        look: Callable[[int | None], Look] = look,
+        stop: Callable[[], None] = stop_looking,
+    ) -> None:
+        self._look = look
+        self._stop = stop
+        self._events: dict[str, set[asyncio.Event]] = {}
+        self._poller: asyncio.Task[None] | None = None
+        # When the trail is being watched from: what happened before, nobody knows.
+        self._watching_since: float | None = None
+        self._changed_at: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        return len(set().union(*self._events.values()))
+
+    async def change(
+        self, keys: Iterable[str], *, since: float, seconds: float, gone: asyncio.Future[None]
+    ) -> None:
+        """Return when something happened under a key, after `seconds`, or when `gone` is done.
+
+        `since` is the loop's time at which the caller began to read what it compares with: a
+        change between then and now counts. It may return without a change; never too late.
+        """
+        keys = set(keys)
+        if self._may_have_changed(keys, since):
+            return
+        event = asyncio.Event()
+        for key in keys:
+            self._events.setdefault(key, set()).add(event)
+        self._watch()
+        woken = asyncio.ensure_future(event.wait())
+        try:
+            await asyncio.wait((woken, gone), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            woken.cancel()
+            self._forget(keys, event)
+
+    def _may_have_changed(self, keys: set[str], since: float) -> bool:
+        watching = self._watching_since
+        if watching is not None and since < watching:
+            return True
+        return any(self._changed_at.get(key, -1.0) >= since for key in keys)
+
+    def _forget(self, keys: set[str], event: asyncio.Event) -> None:
+        for key in keys:
+            self._events[key].discard(event)
+            if not self._events[key]:
+                del self._events[key]
+
+    def _watch(self) -> None:
+        if self._poller is None:
+            self._poller = asyncio.ensure_future(self._poll())
+
+    async def _poll(self) -> None:
+        thread = ThreadPoolExecutor(1, thread_name_prefix="waiting")
+        horizon: int | None = None
+        seen: set[int] = set()
+        try:
+            while self._events:
+                horizon, seen = await self._look_once(thread, horizon, seen)
+                await asyncio.sleep(PERIOD_SECONDS)
+        finally:
+            self._poller = self._watching_since = None
+            self._changed_at.clear()
+            thread.submit(self._stop)
+            thread.shutdown(wait=False)
+
+    async def _look_once(
+        self, thread: ThreadPoolExecutor, horizon: int | None, seen: set[int]
+    ) -> tuple[int | None, set[int]]:
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.run_in_executor(thread, self._look, horizon)
+        except Exception as error:  # whatever it is, those who wait must not die of it
+            log.error("cannot look at the trail", error=str(error))
+            await loop.run_in_executor(thread, self._stop)
+            self._watching_since = None
+            return None, set()
+        if horizon is None:
+            # What happened before this look was seen by nobody: everybody reads again.
+            self._watching_since = loop.time()
+            self._wake(set(self._events))
+        else:
+            events = found.keys_by_event
+            self._wake({key for pk in events.keys() - seen for key in events[pk]})
+        return found.horizon, set(found.keys_by_event)
+
+    def _wake(self, keys: set[str]) -> None:
+        now = asyncio.get_running_loop().time()
+        if len(self._changed_at) > MANY:
+            young = {k: at for k, at in self._changed_at.items() if at > now - REMEMBERED_SECONDS}
+            self._changed_at = young
+        for key in keys:
+            self._changed_at[key] = now
+            for event in self._events.get(key, ()):
+                event.set()

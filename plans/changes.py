@@ -1,0 +1,68 @@
+"""Which intents and agents something happened to: what wakes a request that waits (A-5, A-12)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from django.db import connection
+
+# The place in a request's ASGI scope where a view names what its answer waits for.
+SCOPE_KEY: Final = "countersign.wait"
+
+# Rows of transactions that committed late have xids at or above the horizon of the look before.
+_SINCE: Final = """
+    SELECT look.horizon, event.id, event.intent_id, event.agent
+    FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS horizon) AS look
+    LEFT JOIN audit_event AS event ON event.xid >= %s
+"""
+_HORIZON: Final = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
+
+
+@dataclass(slots=True)
+class Wait:
+    """Filled in by a view: any event under one of the keys may change the answer."""
+
+    keys: set[str] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the trail: every event at or after the last horizon, by its ID."""
+
+    horizon: int
+    keys_by_event: dict[int, tuple[str, ...]]
+
+
+def intent_key(intent_id: object) -> str:
+    """Every event of a plan names its intent, and so do those of its re-plans."""
+    return f"intent:{intent_id}"
+
+
+def agent_key(name: str) -> str:
+    return f"agent:{name}"
+
+
+def look(since: int | None) -> Look:
+    """The events that a look with the horizon `since` may not have seen; None: only the horizon.
+
+    A transaction below the horizon has ended, so nothing below it can appear any more: events are
+    told twice, never missed, however late they commit.
+    """
+    with connection.cursor() as cursor:
+        if since is None:
+            cursor.execute(_HORIZON)
+            return Look(cursor.fetchone()[0], {})
+        cursor.execute(_SINCE, [since])
+        rows = cursor.fetchall()
+    return Look(rows[0][0], {row[1]: _keys(row[2], row[3]) for row in rows if row[1] is not None})
+
+
+def stop_looking() -> None:
+    """Give the connection of this thread back."""
+    connection.close()
+
+
+def _keys(intent_id: object, agent: str) -> tuple[str, ...]:
+    keys = (agent_key(agent),) if agent else ()
+    return keys if intent_id is None else (intent_key(intent_id), *keys)
