@@ -63,8 +63,8 @@ def visible_intents(user: Visitor) -> models.QuerySet[Intent]:
     return reviewable_intents(user)
 
 
-def objection(user: Visitor, plan: Plan) -> str | None:
-    """Why this person cannot decide on this plan, in words for the page; None: they can.
+def objection(user: Visitor, plan: Plan | Intent) -> str | None:
+    """Why this person cannot decide on this plan or intent, in words; None: they can.
 
     Read afresh inside the decision's transaction (SEC-6): never from a cached session.
     """

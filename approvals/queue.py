@@ -113,6 +113,22 @@ def replanning(user: User) -> QuerySet[Replan]:
     return Replan.objects.filter(intent__in=visible_intents(user).values("pk"), status__in=waiting)
 
 
+def reviewed_targets(user: User) -> frozenset[int]:
+    """Keys of the targets on whose plans this person may decide, their own agents' aside."""
+    mine = Target.objects.filter(reviewers__in=user.groups.all())
+    return frozenset(mine.values_list("pk", flat=True))
+
+
+def waiting_replans(user: User, after: str) -> tuple[list[Replan], str]:
+    """Every re-plan that waits for somebody, parked ones too, oldest first; and the next cursor."""
+    seen = visible_intents(user).values("pk")
+    found = with_subject(Replan.objects.waiting().filter(intent__in=seen)).order_by("pk")
+    if after.isascii() and after.isdigit() and len(after) < 19:
+        found = found.filter(pk__gt=int(after))
+    page = list(found[: PAGE + 1])
+    return page[:PAGE], str(page[PAGE - 1].pk) if len(page) > PAGE else ""
+
+
 def sees_anything(user: User) -> bool:
     """Whether some target's plans are this person's to see: an empty queue says so."""
     return Target.objects.filter(reviewers__in=user.groups.all()).exists() or in_group(

@@ -1,0 +1,22 @@
+"""Nouns, and POST to a noun; an address has the name of its view."""
+
+from django.urls import path
+
+from approvals.views import plan, replans, review, settings, unresolved
+
+urlpatterns = [
+    path("review/", review.review, name="review"),
+    path("decisions/", review.decisions, name="decisions"),
+    path("decisions/<int:pk>/dismissal/", review.dismissal, name="dismissal"),
+    path("plans/<str:target>/<str:plan_id>/", plan.plan, name="plan"),
+    path("plans/<str:target>/<str:plan_id>/decision/", plan.decision, name="decision"),
+    path("plans/<str:target>/<str:plan_id>/withdrawal/", plan.withdrawal, name="withdrawal"),
+    path("plans/<str:target>/<str:plan_id>/finding/", unresolved.finding, name="finding"),
+    path("plans/<str:target>/<str:plan_id>/reading/", unresolved.reading, name="reading"),
+    path("replans/", replans.replans, name="replans"),
+    path("intents/<uuid:intent_id>/replans/", replans.plan_again, name="plan_again"),
+    path("intents/<uuid:intent_id>/abandonment/", replans.give_up, name="give_up"),
+    path("unresolved/", unresolved.unresolved, name="unresolved"),
+    path("settings/", settings.settings, name="settings"),
+    path("targets/<str:name>/trial/", settings.trial, name="trial"),
+]

@@ -1,0 +1,87 @@
+"""The landing page: what waits, the first plan beside it, and what became of my decisions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import User
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from approvals import queue, rows
+from approvals.access import visible_plans
+from approvals.filters import Filters, Tab
+from approvals.models import Decision
+from approvals.views import PersonRequest, signed_in
+from approvals.views.plan import plan_context
+from plans.models import Agent, Operation, Plan, Target
+
+
+@signed_in
+@require_GET
+def review(request: PersonRequest) -> HttpResponse:
+    """The list alone for htmx; with the first plan of the list beside it for a full page."""
+    filters = Filters.from_query(request.GET)
+    context = _list(request.user, filters)
+    if request.htmx and not request.htmx.history_restore_request:
+        return render(request, "approvals/review.html#queue", context | {"fragment": True})
+    context |= {"tray": queue.tray(request.user), **_choices(request.user)}
+    context |= _first(request, context["found"])
+    return render(request, "approvals/review.html", context)
+
+
+def _list(user: User, filters: Filters) -> dict[str, Any]:
+    page = queue.page(user, filters)
+    numbers = queue.counts(user, filters)
+    return {
+        "filters": filters,
+        "found": page,
+        "rows": rows.rows(page, filters.tab, user),
+        "tabs": [(tab, numbers.get(tab)) for tab in Tab],
+        "deciding": queue.count(queue.needs_me(user)),
+        "may_review": queue.sees_anything(user),
+    }
+
+
+def _first(request: PersonRequest, page: queue.Page) -> dict[str, Any]:
+    """The plan on the right: the top of the list, read whole."""
+    if not page.plans:
+        return {}
+    plan = Plan.objects.with_names().get(pk=page.plans[0].plan.pk)
+    return plan_context(request, plan) | {"opened": f"plan-{plan.pk}"}
+
+
+def _choices(user: User) -> dict[str, Any]:
+    """What the select boxes offer: names of what this person can see, and of nothing else."""
+    seen = visible_plans(user)
+    targets = Target.objects.filter(pk__in=seen.values("target"))
+    return {
+        "risks": Operation.Risk.values,
+        "targets": targets.order_by("name").values_list("name", flat=True),
+        "operations": Operation.objects.filter(target__in=targets)
+        .order_by("name")
+        .distinct()
+        .values_list("name", flat=True),
+        "agents": Agent.objects.filter(pk__in=seen.values("agent"))
+        .order_by("name")
+        .values_list("name", flat=True),
+    }
+
+
+@signed_in
+@require_GET
+def decisions(request: PersonRequest) -> HttpResponse:
+    """The strip: the progress of my decisions. It asks for itself while one is moving."""
+    return render(request, "includes/tray.html", {"tray": queue.tray(request.user)})
+
+
+@signed_in
+@require_POST
+def dismissal(request: PersonRequest, pk: int) -> HttpResponse:
+    """Put one line of the strip away; it is my own, and the decision itself stays as it is."""
+    decision = get_object_or_404(Decision, pk=pk, person=request.user)
+    Decision.objects.filter(pk=decision.pk).update(dismissed=True)
+    if request.htmx:
+        return render(request, "includes/tray.html", {"tray": queue.tray(request.user)})
+    return redirect("review")
