@@ -133,4 +133,6 @@ class Family:
                 except subprocess.TimeoutExpired:
                     print(f"{child.name} does not stop; it is killed.", flush=True)
             child.signal_group(signal.SIGKILL)
+            if child.process is not None:
+                child.process.wait()
             child.pid_file.unlink(missing_ok=True)
