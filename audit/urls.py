@@ -1,0 +1,10 @@
+"""Addresses of the audit pages."""
+
+from django.urls import path
+
+from audit import views
+
+urlpatterns = [
+    path("", views.audit, name="audit"),
+    path("export", views.audit_export, name="audit_export"),
+]
