@@ -5,21 +5,33 @@ from __future__ import annotations
 from datetime import datetime
 
 from plans.clock import clock
-from plans.errors import RateLimited, TooManyPending, Unauthenticated
-from plans.models import Agent, Plan, Replan
+from plans.errors import RateLimited, TaskEnded, TooManyPending, Unauthenticated
+from plans.models import Agent, Plan, Replan, Task
 from plans.status import Status
 
 
-def admit(agent: Agent) -> datetime:
-    """Let one more submission of the agent in, or raise TooManyPending or RateLimited (429).
+def lock_agent(agent: Agent, task_id: str) -> Agent:
+    """The agent's row under its lock, taken before any intent's and plan's.
 
-    Takes the agent's row lock, so that the cap holds under any concurrency; the answer is the
-    database's clock after it.
+    Raises Unauthenticated for an agent that was switched off, TaskEnded (409, A-11) for a task
+    that is over.
     """
     row = Agent.objects.select_for_update(no_key=True).get(pk=agent.pk)
-    now = clock()
     if not row.active:
         raise Unauthenticated("This agent is switched off.")
+    if Task.objects.filter(agent=row, task_id=task_id).exists():
+        raise TaskEnded(task_id=task_id)
+    return row
+
+
+def admit(agent: Agent, task_id: str) -> datetime:
+    """Let one more submission of the agent in, or raise TooManyPending or RateLimited (429).
+
+    Holds the agent's row lock, so that the cap is kept under any concurrency; the answer is the
+    database's clock after it.
+    """
+    row = lock_agent(agent, task_id)
+    now = clock()
     _take_token(row, now)
     waiting = Plan.objects.filter(agent=row, status__in=[Status.VERIFYING, Status.PENDING]).count()
     waiting += Replan.objects.waiting().filter(intent__agent=row, cause="first").count()

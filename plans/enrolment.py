@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from django.db import IntegrityError
 
@@ -18,7 +18,7 @@ from plans import custody, errors
 from plans.canonical import jcs, sha256_hex
 from plans.inspection import PlanFacts, check_window
 from plans.lifecycle import Verb, transition
-from plans.models import Agent, Evidence, Intent, Operation, Plan, Replan
+from plans.models import Agent, Evidence, Intent, Operation, Plan, Replan, Write
 from plans.status import Status
 from plans.timestamps import rfc3339
 
@@ -65,10 +65,17 @@ def new_intent(draft: Draft, now: datetime) -> Intent:
 
 
 def enrol(
-    intent: Intent, draft: Draft, predecessor: Plan | None, *, actor: Actor, now: datetime
+    intent: Intent,
+    draft: Draft,
+    predecessor: Plan | None,
+    *,
+    replan: Replan | None = None,
+    actor: Actor,
+    now: datetime,
 ) -> Plan:
     """Store the plan as the intent's next revision. The caller holds the intent's lock.
 
+    `replan` is the piece of work that this plan completes.
     A pending predecessor becomes superseded at once (A-22); the plan of an abandoned intent is
     stored abandoned, its token destroyed (A-8). Raises a Problem when the window (A-19) or a
     uniqueness rule (A-3, A-4) refuses it.
@@ -84,9 +91,12 @@ def enrol(
         transition(predecessor, Verb.SUPERSEDE, actor=actor, details=details)
     intent.latest_revision = plan.revision
     intent.save()
+    if replan is not None:
+        finish_replan(replan, plan, actor=actor, now=now)
     if intent.status == Intent.Status.ABANDONED:
         transition(plan, Verb.ABANDON, actor=actor, details={"reason": "intent abandoned before"})
-    return plan
+        return plan
+    return go_stale_by_earlier_write(plan, actor)
 
 
 def _insert(
@@ -177,3 +187,18 @@ def finish_replan(replan: Replan, plan: Plan, *, actor: Actor, now: datetime) ->
     )
     details = {"new_plan": plan.plan_id, "cause": replan.cause, "tries": replan.tries}
     record(Action.REPLAN_COMPLETED, actor, plan.subject(), details)
+
+
+WRITTEN: Final = "an object that this plan covers was written"
+
+
+def go_stale_by_earlier_write(plan: Plan, actor: Actor) -> Plan:
+    """A plan made before a stored write that hits it is stale on arrival (A-10)."""
+    later = Write.objects.filter(
+        agent_id=plan.agent_id, task_id=plan.task_id, at__gt=plan.plan_created_at
+    )
+    for write in later:
+        if write.hits(plan.covers):
+            details = {"reason": WRITTEN, "tool": write.tool}
+            return transition(plan, Verb.MARK_STALE, actor=actor, details=details)
+    return plan

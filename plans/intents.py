@@ -13,15 +13,15 @@ from audit import actors
 from audit.actions import Action
 from audit.actors import Actor
 from audit.recording import record
+from plans.abandonment import abandon_intent
 from plans.admission import admit
 from plans.clock import clock
 from plans.enrolment import INTENT_LIFESPAN
 from plans.errors import NoteRequired, NotReplannable
 from plans.inspection import check_inputs
-from plans.lifecycle import Verb, transition
 from plans.models import Agent, Intent, Operation, Plan, Replan
 from plans.status import Status
-from plans.submission import cancel_replans, find_operation
+from plans.submission import find_operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def open_intent(agent: Agent, request: IntentRequest) -> Intent:
     operation = find_operation(request.target, request.operation)
     check_inputs(request.inputs_value, operation)
     with transaction.atomic():
-        now = admit(agent)
+        now = admit(agent, request.task_id)
         intent = Intent.objects.create(
             target=operation.target,
             operation=operation,
@@ -106,9 +106,11 @@ def plan_again(intent: Intent, *, actor: Actor) -> Replan:
     with transaction.atomic():
         intent = Intent.objects.locked(intent.pk)
         now = clock()
+        # Whoever closes the latest plan queues its re-plan under that plan's lock: look after it.
+        latest = Plan.objects.latest_locked(intent)
         waiting = Replan.objects.waiting().filter(intent=intent).first()
         if waiting is None:
-            return _queue_for_person(intent, actor, now)
+            return _queue_for_person(intent, latest, actor, now)
         if waiting.status == Replan.Status.LEASED:
             return waiting
         waiting.status, waiting.next_try_at = Replan.Status.QUEUED, now
@@ -120,8 +122,7 @@ def plan_again(intent: Intent, *, actor: Actor) -> Replan:
         return waiting
 
 
-def _queue_for_person(intent: Intent, actor: Actor, now: datetime) -> Replan:
-    latest = Plan.objects.latest_locked(intent)
+def _queue_for_person(intent: Intent, latest: Plan | None, actor: Actor, now: datetime) -> Replan:
     closed = intent.status in (Intent.Status.ABANDONED, Intent.Status.SETTLED)
     if closed or (latest is not None and latest.status not in PLAN_AGAIN):
         raise NotReplannable(plan_status=latest.status if latest else None)
@@ -150,16 +151,10 @@ def give_up(intent: Intent, *, actor: Actor, note: str) -> None:
 
 
 def end_intent(intent: Intent, *, actor: Actor, reason: str, note: str = "") -> None:
-    """Abandon an open intent whose commit is not in flight. The caller holds its lock."""
+    """Abandon an intent that is still alive and not in flight. The caller holds its lock."""
     latest = Plan.objects.latest_locked(intent)
     if intent.status not in (Intent.Status.OPEN, Intent.Status.PARKED):
         raise NotReplannable(intent_status=intent.status)
     if latest is not None and (latest.status == Status.COMMITTED or latest.may_have_been_sent()):
         raise NotReplannable(plan_status=latest.status)
-    details = {"reason": reason, "note": note}
-    intent.status, intent.closed_reason = Intent.Status.ABANDONED, reason
-    intent.save(update_fields=["status", "closed_reason"])
-    cancel_replans(intent, actor)
-    if latest is not None and not latest.is_terminal:
-        transition(latest, Verb.ABANDON, actor=actor, details=details)
-    record(Action.INTENT_ABANDONED, actor, intent.subject(), details)
+    abandon_intent(intent, reason=reason, note=note, actor=actor)

@@ -17,7 +17,7 @@ from audit.actions import Action
 from audit.recording import record
 from plans import gateway
 from plans.clock import clock
-from plans.enrolment import Draft, content_sha256, enrol, finish_replan
+from plans.enrolment import Draft, content_sha256, enrol
 from plans.errors import PlanAlreadySubmitted, Problem
 from plans.exchanges import Answer, Call, Exchange
 from plans.inspection import PlanFacts, inspect_plan
@@ -133,13 +133,13 @@ def _complete(replan: Replan, facts: PlanFacts) -> int | None:
 
 def _enrol(intent: Intent, replan: Replan, facts: PlanFacts, predecessor: Plan | None) -> int:
     now = clock()
-    if replan.cause in UNATTENDED:
-        intent.unattended_replans += 1
+    unattended = replan.cause in UNATTENDED and not (predecessor and predecessor.attended)
+    # A decision starts the count again; it is kept here, under the intent's lock.
+    intent.unattended_replans = intent.unattended_replans + 1 if unattended else 0
     intent.status = Intent.Status.OPEN
     draft = _draft(intent, facts)
-    plan = enrol(intent, draft, predecessor, actor=actors.REPLANNER, now=now)
-    finish_replan(replan, plan, actor=actors.REPLANNER, now=now)
-    return plan.pk
+    actor = actors.REPLANNER
+    return enrol(intent, draft, predecessor, replan=replan, actor=actor, now=now).pk
 
 
 def _store_abandoned(intent: Intent, facts: PlanFacts) -> None:

@@ -1,4 +1,4 @@
-"""The agent's verbs: submit a plan, abandon what it asked for."""
+"""The agent's first verb: submit a plan."""
 
 from __future__ import annotations
 
@@ -10,20 +10,18 @@ from typing import Any
 from django.db import transaction
 
 from audit import actors
-from audit.actions import Action
 from audit.actors import Actor
-from audit.recording import record
 from plans import errors
-from plans.admission import admit
+from plans.abandonment import abandon
+from plans.admission import admit, lock_agent
 from plans.clock import clock
 from plans.custody import find_token
-from plans.enrolment import Draft, EvidenceItem, content_sha256, enrol, finish_replan, new_intent
+from plans.enrolment import Draft, EvidenceItem, content_sha256, enrol, new_intent
 from plans.inspection import IDEMPOTENCY_KEY, check_inputs, inspect_plan
-from plans.lifecycle import Verb, transition
 from plans.models import Agent, Intent, Operation, Plan, Replan
 from plans.status import Status
 
-__all__ = ["EvidenceItem", "Submission", "abandon", "cancel_replans", "find_operation", "submit"]
+__all__ = ["EvidenceItem", "Submission", "abandon", "find_operation", "submit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +134,7 @@ def _enrol_submission(submission: Submission, draft: Draft) -> Plan:
     actor = actors.agent(draft.agent.pk, draft.agent.name)
     if submission.replan_id is not None:
         replan = _open_replan(submission.replan_id, draft.agent)
+        lock_agent(draft.agent, draft.task_id)
         intent = Intent.objects.locked(replan.intent_id)
         # The lock may have waited for whoever finished or cancelled this re-plan.
         replan = _open_replan(submission.replan_id, draft.agent)
@@ -144,13 +143,14 @@ def _enrol_submission(submission: Submission, draft: Draft) -> Plan:
         return _join(intent, draft, predecessor, replan, actor=actor, now=clock())
     if submission.replaces is not None:
         found = _named_predecessor(submission.replaces, draft)
+        now = admit(draft.agent, draft.task_id)
         intent = Intent.objects.locked(found.intent_id)
         predecessor = _replaceable(Plan.objects.locked(found.pk))
         waiting = Replan.objects.waiting().filter(intent=intent).first()
         # An explicit `replaces` opens an abandoned intent again; a re-plan's answer never does.
         intent.status = Intent.Status.OPEN
-        return _join(intent, draft, predecessor, waiting, actor=actor, now=admit(draft.agent))
-    now = admit(draft.agent)
+        return _join(intent, draft, predecessor, waiting, actor=actor, now=now)
+    now = admit(draft.agent, draft.task_id)
     return enrol(new_intent(draft, now), draft, None, actor=actor, now=now)
 
 
@@ -166,10 +166,7 @@ def _join(
     """The agent's own next revision: what it sends now is what the intent asks for from here."""
     intent.inputs, intent.summary, intent.reason = draft.inputs, draft.summary, draft.reason
     intent.unattended_replans = 0
-    plan = enrol(intent, draft, predecessor, actor=actor, now=now)
-    if replan is not None:
-        finish_replan(replan, plan, actor=actor, now=now)
-    return plan
+    return enrol(intent, draft, predecessor, replan=replan, actor=actor, now=now)
 
 
 def _open_replan(pk: int, agent: Agent) -> Replan:
@@ -213,41 +210,3 @@ def _replaceable(plan: Plan) -> Plan:
     if plan.status not in REPLACEABLE:
         raise errors.PredecessorUnresolved(plan_id=plan.plan_id, plan_status=plan.status)
     return plan
-
-
-def abandon(plan: Plan, *, reason: str, note: str, actor: Actor) -> tuple[Plan, bool]:
-    """End the plan's intent (A-8); True when a commit is in flight and the target decides.
-
-    Cancels its re-plans in the same transaction. Repeating it changes nothing.
-    """
-    with transaction.atomic():
-        intent = Intent.objects.locked(plan.intent_id)
-        latest = Plan.objects.filter(intent=intent).order_by("-revision").first()
-        current = Plan.objects.locked((latest or plan).pk)
-        in_flight = current.may_have_been_sent()
-        if current.status != Status.COMMITTED and intent.status != Intent.Status.ABANDONED:
-            details = {"reason": reason, "note": note}
-            _end_intent(intent, current, details, in_flight=in_flight, actor=actor)
-    return Plan.objects.with_names().get(pk=plan.pk), in_flight
-
-
-def _end_intent(
-    intent: Intent, current: Plan, details: dict[str, Any], *, in_flight: bool, actor: Actor
-) -> None:
-    intent.status, intent.closed_reason = Intent.Status.ABANDONED, str(details["reason"])
-    intent.save(update_fields=["status", "closed_reason"])
-    cancel_replans(intent, actor)
-    if in_flight:
-        record(Action.PLAN_ABANDON_NOTED, actor, current.subject(), details)
-        return
-    if not current.is_terminal:
-        current = transition(current, Verb.ABANDON, actor=actor, details=details)
-    record(Action.INTENT_ABANDONED, actor, current.subject(), details)
-
-
-def cancel_replans(intent: Intent, actor: Actor) -> None:
-    """Queued, leased and parked re-plans of the intent end here; a late answer finds them gone."""
-    for replan in Replan.objects.waiting().filter(intent=intent):
-        Replan.objects.filter(pk=replan.pk).update(status=Replan.Status.CANCELLED, lease=None)
-        details = {"cause": replan.cause}
-        record(Action.REPLAN_CANCELLED, actor, intent.subject(), details)

@@ -6,6 +6,7 @@ from plans.models.intents import Intent
 from plans.models.plans import Evidence, Plan
 from plans.models.replans import Replan
 from plans.models.targets import Operation, Target
+from plans.models.tasks import Task, Write
 
 __all__ = [
     "Agent",
@@ -17,4 +18,6 @@ __all__ = [
     "Plan",
     "Replan",
     "Target",
+    "Task",
+    "Write",
 ]

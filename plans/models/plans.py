@@ -24,6 +24,11 @@ class PlanQuerySet(models.QuerySet["Plan"]):
         """The plan under its row lock. Compare clocks only in a later statement (B-3)."""
         return self.with_names().select_for_update(of=("self",)).get(pk=pk)
 
+    def locked_with_intent(self, pk: int) -> Plan:
+        """The plan under its lock, after its intent's: for a change that may reach both."""
+        Intent.objects.select_for_update(of=("self",), no_key=True).get(plans=pk)
+        return self.locked(pk)
+
     def latest_locked(self, intent: Intent) -> Plan | None:
         """The intent's latest revision under its row lock; the caller holds the intent's."""
         latest = self.filter(intent=intent).order_by("-revision").values_list("pk", flat=True)[:1]
@@ -194,6 +199,11 @@ class Plan(models.Model):
     def may_have_been_sent(self) -> bool:
         """S-4: an attempt that may have been sent exists (a `not_sent` one does not count)."""
         return self.status in ENGAGED and self.attempts.maybe_sent().exists()
+
+    @property
+    def attended(self) -> bool:
+        """A person has approved it, in this round or one before (R-3)."""
+        return self.round > 1 or self.approvals_given > 0 or self.approved_at is not None
 
     def is_open(self) -> bool:
         """S-4: not terminal and not in flight."""
