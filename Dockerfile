@@ -25,4 +25,4 @@ RUN DATABASE_URL=postgresql://nobody@127.0.0.1/none REDIS_URL=redis://127.0.0.1/
 USER countersign
 EXPOSE 8000
 CMD ["uvicorn", "config.asgi:application", "--host", "0.0.0.0", "--port", "8000", \
-     "--no-access-log", "--timeout-graceful-shutdown", "20"]
+     "--no-server-header", "--no-access-log", "--timeout-graceful-shutdown", "20"]

@@ -18,9 +18,8 @@ help: ## Show this list
 demo: $(VENV)/runtime.stamp ## Run everything here until Ctrl-C (PORT, BILLING_PORT, DEMO_AGENT=0)
 	@exec $(PY) -m demo.run
 
-demo-reset: ## Stop the demo's servers and wipe .demo/
-	@if [ -x $(PY) ] && [ -e .demo/embedded.json ]; then $(PY) -m config.embedded wipe; fi
-	@rm -rf .demo
+demo-reset: $(VENV)/runtime.stamp ## Stop the demo and wipe .demo/
+	@exec $(PY) -m demo.reset
 
 test: $(VENV)/dev.stamp ## Run every test (REQUIRE_BROWSER=1: fail without a Chromium)
 	@exec $(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)

@@ -33,7 +33,7 @@ def configuration(level: str) -> dict[str, Any]:
         cache_logger_on_first_use=True,
     )
     to_root: dict[str, Any] = {"handlers": [], "propagate": True}
-    names = ("django", "django.server", "uvicorn", "uvicorn.error", "uvicorn.access", "celery")
+    names = ("django", "django.server", "uvicorn", "uvicorn.error", "celery")
     return {
         "version": 1,
         "disable_existing_loggers": False,
@@ -53,6 +53,8 @@ def configuration(level: str) -> dict[str, Any]:
         "root": {"handlers": ["stderr"], "level": level},
         "loggers": {
             **dict.fromkeys(names, to_root),
+            # One line per request would cost a tenth of it; refusals are logged by ourselves.
+            "uvicorn.access": {"handlers": [], "propagate": False},
             # At INFO these repeat every task twice, and every outgoing request with its address.
             "celery.worker.strategy": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},

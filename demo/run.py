@@ -116,13 +116,12 @@ class Demo:
         return self.child(f"worker-{queue}", *celery, role="worker", pool=threads + 4)
 
     def children(self) -> list[Child]:
-        """Everything but the agent, which needs the web server first."""
+        """What needs the database to be ready, and the web server not yet."""
         listen = ("--host", "127.0.0.1", "--port", str(PORT), "--no-proxy-headers")
-        quiet = ("--no-access-log", "--timeout-graceful-shutdown", "3")
+        quiet = ("--no-server-header", "--no-access-log", "--timeout-graceful-shutdown", "3")
         uvicorn = ("-m", "uvicorn", "config.asgi:application", *listen, *quiet)
         return [
             self.child("web", *uvicorn, role="web", pool=16),
-            self.child("billing", "-m", "demo.billing"),
             self.worker("commit", 8),
             self.worker("default", 4),
             self.child("sweeper", "manage.py", "sweep", role="sweeper", pool=4),
@@ -147,6 +146,7 @@ class Demo:
 
     def run(self, family: Family) -> None:
         """Start everything, say so, and watch until a signal comes."""
+        family.add(self.child("billing", "-m", "demo.billing"))
         python(self.environment, "manage.py", "prepare", "--config", str(self.config_file()))
         family.add(*self.children())
         if "api_key" not in self.keepsakes.kept:
@@ -201,11 +201,13 @@ def only_one() -> Iterator[None]:
     """Hold the home for this run; DemoError when another run has it."""
     for folder in (HOME, HOME / "pids", HOME / "logs"):
         folder.mkdir(parents=True, exist_ok=True)
-    with (HOME / "supervisor.lock").open("w") as lock:
+    with (HOME / "supervisor.lock").open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise DemoError(f"A demo already runs in {HOME}. Stop it first.") from None
+        lock.truncate(0)
+        print(os.getpid(), file=lock, flush=True)
         yield
 
 
