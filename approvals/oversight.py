@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from django.contrib.auth.models import Group, User
+from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from approvals import titles
@@ -16,6 +17,7 @@ from approvals.digest import shown_digest
 from approvals.models import Decision
 from plans.models import Operation, Plan
 from plans.oversight import Assessment
+from plans.status import Status
 
 POLICY_VERSION: Final = "builtin-1"
 APPROVALS_REQUIRED: Final = 1
@@ -54,6 +56,8 @@ class ReviewOversight:
         """
         if self.assess(plan).digest != plan.digest:
             return "What was approved is not what would be sent now."
+        if not plan.verified and not plan.target.allow_unverified:
+            return f"{plan.target.name} does not allow unverified plans any more."
         approvals = Decision.objects.filter(
             plan=plan, round=plan.round, verdict=Decision.Verdict.APPROVE
         )
@@ -73,6 +77,28 @@ class ReviewOversight:
             .select_related("person")
         )
         return {decision.plan_id: _shown(decision) for decision in latest}
+
+
+def reassess(pk: int) -> None:
+    """Bring a waiting plan's stored assessment up to the configuration of now.
+
+    A template, a format or a risk may have been edited since the plan was verified; what a page
+    shows is worked out afresh, so the stored digest must be too, or nobody could ever approve.
+    """
+    with transaction.atomic():
+        plan = Plan.objects.locked(pk)
+        found = ReviewOversight().assess(plan)
+        if plan.status != Status.PENDING or found.digest == plan.digest:
+            return
+        Plan.objects.filter(pk=pk).update(
+            title=found.title,
+            asked=found.asked,
+            risk=found.risk,
+            risk_rank=RISK_RANK[found.risk],
+            policy_version=found.policy_version,
+            approvals_required=found.approvals_required,
+            digest=found.digest,
+        )
 
 
 def _shown(decision: Decision) -> dict[str, Any]:

@@ -69,6 +69,10 @@ class News:
     elsewhere: list[str]
 
     @property
+    def headline_moved(self) -> bool:
+        return all(self.headline) and self.headline[0] != self.headline[1]
+
+    @property
     def identical(self) -> bool:
         return not self.differences and not self.elsewhere
 

@@ -2,15 +2,15 @@
 
 from django.urls import path
 
-from approvals.views import plan, replans, review, settings, unresolved
+from approvals.views import decision, plan, replans, review, settings, unresolved
 
 urlpatterns = [
     path("review/", review.review, name="review"),
     path("decisions/", review.decisions, name="decisions"),
     path("decisions/<int:pk>/dismissal/", review.dismissal, name="dismissal"),
     path("plans/<str:target>/<str:plan_id>/", plan.plan, name="plan"),
-    path("plans/<str:target>/<str:plan_id>/decision/", plan.decision, name="decision"),
-    path("plans/<str:target>/<str:plan_id>/withdrawal/", plan.withdrawal, name="withdrawal"),
+    path("plans/<str:target>/<str:plan_id>/decision/", decision.decision, name="decision"),
+    path("plans/<str:target>/<str:plan_id>/withdrawal/", decision.withdrawal, name="withdrawal"),
     path("plans/<str:target>/<str:plan_id>/finding/", unresolved.finding, name="finding"),
     path("plans/<str:target>/<str:plan_id>/reading/", unresolved.reading, name="reading"),
     path("replans/", replans.replans, name="replans"),

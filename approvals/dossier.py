@@ -1,0 +1,186 @@
+"""What the page of a plan says, in the order in which it says it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from approvals import banners, changes, forms, lookalikes, rendering, revisions, steering
+from approvals.models import Decision
+from approvals.papers import REVIEWERS_NAMED, Papers
+from approvals.rendering import Shown
+from audit import sentences
+from plans.models import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One piece of evidence: the agent's words, and where it says they come from."""
+
+    label: str
+    text: str
+    url: Shown | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One event of the timeline."""
+
+    at: datetime
+    tone: str
+    sentence: sentences.Sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """Who has decided, who still can, and who cannot and why."""
+
+    groups: list[str]
+    standing: list[Decision]
+    can: list[str]
+    cannot: list[tuple[str, str]]
+    more: bool
+
+
+@dataclass(frozen=True)
+class Dossier:
+    """Texts for the templates, which escape them."""
+
+    papers: Papers
+
+    @cached_property
+    def title_runs(self) -> list[str]:
+        return rendering.runs(self.papers.assessment.title)
+
+    @cached_property
+    def title_badges(self) -> tuple[lookalikes.Badge, ...]:
+        return lookalikes.badges(self.papers.assessment.title)
+
+    @property
+    def share_left(self) -> str:
+        """Of the ring, in hundredths."""
+        return f"{min(100.0, 100 * self.papers.decide_in_ms / max(1, self.papers.window_ms)):.1f}"
+
+    @cached_property
+    def banner(self) -> banners.Banner | None:
+        if self.papers.closing:
+            return banners.Banner(
+                "warn", "Its time is over", ["Nothing was applied. It is being planned again."]
+            )
+        state = banners.State(
+            self.papers.plan,
+            self.papers.decisions,
+            self.papers.attempts,
+            self.papers.replan,
+            self.papers.successor,
+        )
+        return banners.banner(state)
+
+    @cached_property
+    def news(self) -> revisions.News | None:
+        return revisions.news(self.papers.plan, self.papers.all_revisions, self._last_seen())
+
+    def _last_seen(self) -> Plan | None:
+        """The latest earlier revision that this person decided on."""
+        mine = [
+            plan
+            for plan in self.papers.all_revisions
+            if plan.revision < self.papers.plan.revision
+            and any(d.person_id == self.papers.person.pk for d in self.papers.decisions_of(plan))
+        ]
+        return mine[-1] if mine else None
+
+    @cached_property
+    def changes(self) -> list[changes.Change]:
+        return changes.changes(self.papers.plan)
+
+    @property
+    def no_ops(self) -> int:
+        return sum(change.no_op for change in self.changes)
+
+    @cached_property
+    def flags(self) -> list[steering.Flag]:
+        plan, rows = self.papers.plan, self.papers.evidence_rows
+        found = [text for row in rows for text in (row.label, row.text, row.url)]
+        return steering.flags([plan.summary, plan.reason, plan.task_id, *found])
+
+    @property
+    def agent_words(self) -> list[str]:
+        return [
+            rendering.prose(t)
+            for t in (self.papers.plan.summary, self.papers.plan.reason)
+            if t.strip()
+        ]
+
+    @property
+    def evidence(self) -> list[Found]:
+        return [
+            Found(
+                rendering.prose(row.label),
+                rendering.prose(row.text),
+                rendering.url(row.url) if row.url else None,
+                row.added_at,
+            )
+            for row in self.papers.evidence_rows
+        ]
+
+    @property
+    def timeline(self) -> list[Line]:
+        revision = {plan.plan_id: plan.revision for plan in self.papers.all_revisions}
+        return [
+            Line(
+                event.at,
+                sentences.tone(event),
+                sentences.sentence(event, revision.get(event.plan_id)),
+            )
+            for event in reversed(self.papers.events)
+        ]
+
+    @property
+    def inputs(self) -> Shown:
+        return rendering.exact_text(bytes(self.papers.plan.inputs))
+
+    @property
+    def result(self) -> Shown | None:
+        return (
+            rendering.show(self.papers.plan.result) if self.papers.plan.result is not None else None
+        )
+
+    @property
+    def confirm(self) -> str:
+        return forms.confirmation(self.papers.plan)
+
+    @property
+    def shown_at(self) -> str:
+        return forms.shown_at(self.papers.plan, self.papers.assessment, self.papers.now)
+
+    @cached_property
+    def approvals(self) -> Approvals:
+        decided = {d.person_id for d in self.papers.standing}
+        owner = self.papers.plan.agent.owner_id
+        named = self.papers.reviewers[:REVIEWERS_NAMED]
+        return Approvals(
+            groups=self.papers.groups,
+            standing=self.papers.standing,
+            can=[u.get_username() for u in named if u.pk not in decided and u.pk != owner],
+            cannot=[
+                (u.get_username(), f"owns {self.papers.plan.agent.name}")
+                for u in named
+                if u.pk == owner
+            ],
+            more=len(self.papers.reviewers) > REVIEWERS_NAMED,
+        )
+
+    @property
+    def state(self) -> str:
+        """Changes when the page must be replaced under the reader, and at nothing less."""
+        latest = self.papers.latest.plan_id if self.papers.latest else ""
+        parts = [
+            self.papers.plan.status,
+            str(self.papers.plan.round),
+            self.papers.assessment.digest[:16],
+            latest,
+        ]
+        return ".".join([*parts, str(len(self.papers.attempts)), str(len(self.papers.standing))])

@@ -1,0 +1,132 @@
+"""The decision form: which fields there are, what they may hold, and what they must repeat."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from django.core import signing
+
+from approvals.decisions import Ballot
+from approvals.digest import Shown, what_is_shown
+from approvals.models import Decision
+from approvals.titles import headline
+from plans.canonical import jcs, sha256_hex
+from plans.errors import ConfirmationMismatch, IdMismatch, InvalidField, UnknownField
+from plans.models import Operation, Plan
+from plans.timestamps import rfc3339
+
+_SALT: Final = "approvals.shown_at"
+_DECISION: Final = frozenset({"verdict", "note", "shown_digest", "shown_at", "confirm"})
+_WITHDRAWAL: Final = frozenset({"note"})
+# Ours, and the two that may repeat what the address says (SEC-4, BI-42).
+_ALWAYS: Final = frozenset({"csrfmiddlewaretoken", "target", "plan_id"})
+_LONGEST_CONFIRMATION: Final = 60
+# The parts of the digest, as a page names them.
+PARTS: Final = {
+    "target": "the target",
+    "operation": "the operation",
+    "plan_id": "the plan",
+    "input_fingerprint": "the fingerprint",
+    "inputs": "the inputs",
+    "expires_at": "the expiry",
+    "verified": "the verification",
+    "title": "the title",
+    "actions": "what will change",
+    "risk": "the risk",
+    "policy_version": "the policy",
+    "approvals_required": "the number of approvals",
+}
+
+type Fields = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownAt:
+    """What a page remembers about itself: when it was shown, and a hash of each part."""
+
+    at: str
+    parts: dict[str, str]
+
+
+def shown_at(plan: Plan, shown: Shown, now: datetime) -> str:
+    """The signed hidden field. It tells a refused form what has changed since (B-2, B-11)."""
+    return signing.dumps({"at": rfc3339(now), "parts": _parts(plan, shown)}, salt=_SALT)
+
+
+def changed_since(token: str, plan: Plan, shown: Shown) -> list[str]:
+    """The names of PARTS that are not as the page showed them; empty for a page of another time."""
+    try:
+        before = _read(token).parts
+    except InvalidField:
+        return []
+    now = _parts(plan, shown)
+    return [name for name in PARTS if before.get(name) != now[name]]
+
+
+def ballot(post: Fields, plan: Plan) -> Ballot:
+    """The ballot of a posted form.
+
+    Raises UnknownField, IdMismatch or InvalidField (422); what depends on the plan's state is
+    judged under its lock by `decisions.decide` (B-3).
+    """
+    _check_fields(post, plan, _DECISION)
+    verdict = post.get("verdict", "")
+    if verdict not in Decision.Verdict.values:
+        raise InvalidField("There is no such verdict.", pointer="/verdict")
+    if token := post.get("shown_at"):
+        _read(token)
+    return Ballot(verdict, post.get("note", ""), post.get("shown_digest", ""))
+
+
+def withdrawal_note(post: Fields, plan: Plan) -> str:
+    """The note of a posted withdrawal; UnknownField or IdMismatch (422)."""
+    _check_fields(post, plan, _WITHDRAWAL)
+    note: str = post.get("note", "")
+    return note
+
+
+def confirmation(plan: Plan) -> str:
+    """What must be typed to approve a critical plan: a value of the plan itself (SEC-23)."""
+    if plan.risk != Operation.Risk.CRITICAL:
+        return ""
+    value = headline(plan)
+    if value and len(value) <= _LONGEST_CONFIRMATION:
+        return value
+    return plan.objects_touched[0] if plan.objects_touched else plan.plan_id
+
+
+def check_confirmation(post: Fields, plan: Plan) -> None:
+    """ConfirmationMismatch (422) unless an approval of a critical plan repeats its value."""
+    wanted = confirmation(plan)
+    typed = re.sub(r"\s+", " ", post.get("confirm", "")).strip()
+    if wanted and post.get("verdict") == Decision.Verdict.APPROVE and typed != wanted:
+        raise ConfirmationMismatch(f"To approve this plan, type: {wanted}", pointer="/confirm")
+
+
+def _check_fields(post: Fields, plan: Plan, known: frozenset[str]) -> None:
+    """Nothing but the form's own fields, each once: identity comes from the session (BI-41)."""
+    for name in post:
+        if name not in known | _ALWAYS:
+            raise UnknownField(f"The form has no field {name[:60]!r}.", pointer=f"/{name[:60]}")
+        if hasattr(post, "getlist") and len(post.getlist(name)) > 1:
+            raise InvalidField(f"The field {name} is there twice.", pointer=f"/{name}")
+    for name, ours in (("target", plan.target.name), ("plan_id", plan.plan_id)):
+        if post.get(name, ours) != ours:
+            raise IdMismatch(pointer=f"/{name}")
+
+
+def _parts(plan: Plan, shown: Shown) -> dict[str, str]:
+    whole = what_is_shown(plan, shown)
+    return {name: sha256_hex(jcs(whole[name]))[:16] for name in PARTS}
+
+
+def _read(token: str) -> ShownAt:
+    try:
+        value = signing.loads(token, salt=_SALT)
+        return ShownAt(value["at"], value["parts"])
+    except (signing.BadSignature, KeyError, TypeError) as error:
+        raise InvalidField("This page did not come from here.", pointer="/shown_at") from error

@@ -1,0 +1,87 @@
+"""What this person may do with a plan now; the verbs check it again under their locks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from approvals.models import Decision
+from approvals.papers import Papers
+from plans.models import Attempt, Intent, Operation, Replan
+from plans.status import Status
+
+# Statuses that go on without the reader: the page asks again by itself.
+MOVING: Final = frozenset(
+    {Status.VERIFYING, Status.PENDING, Status.APPROVED, Status.COMMITTING, Status.UNKNOWN}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    papers: Papers
+
+    @property
+    def cannot_approve(self) -> str:
+        """Why nobody can approve it, though it waits; empty: whoever may decide can."""
+        plan = self.papers.plan
+        if plan.verified or plan.target.allow_unverified:
+            return ""
+        return f"{plan.target.name} does not allow plans to be approved that it cannot confirm."
+
+    @property
+    def may_decide(self) -> bool:
+        return self.papers.pending and self.papers.objection is None and not self.papers.mine
+
+    @property
+    def may_withdraw(self) -> bool:
+        sent = [a for a in self.papers.attempts if a.outcome != Attempt.Outcome.NOT_SENT]
+        approved = (
+            self.papers.mine is not None and self.papers.mine.verdict == Decision.Verdict.APPROVE
+        )
+        return (
+            approved
+            and not sent
+            and self.papers.plan.status in (Status.APPROVED, Status.COMMITTING)
+        )
+
+    @property
+    def may_plan_again(self) -> bool:
+        """A dead plan that nothing follows yet, for a person who could decide (R-1, R-3)."""
+        plan = self.papers.plan
+        closed = (Intent.Status.ABANDONED, Intent.Status.SETTLED)
+        again = plan.status in (Status.FAILED, Status.REJECTED, Status.MISMATCHED)
+        parked = plan.intent.status == Intent.Status.PARKED
+        waits = self.papers.replan is not None and self.papers.replan.status in Replan.WAITING
+        free = self.papers.latest is None and plan.intent.status not in closed
+        return (
+            self.papers.objection is None
+            and free
+            and (parked or waits or again)
+            and plan.is_terminal
+        )
+
+    @property
+    def parked(self) -> bool:
+        return self.papers.plan.intent.status == Intent.Status.PARKED and self.may_plan_again
+
+    @property
+    def ageing(self) -> bool:
+        """R-4: too little time is left to read in peace, and a fresh plan would have more."""
+        fresh = timedelta(seconds=self.papers.plan.target.fresh_for_seconds)
+        window = self.papers.plan.decide_by - self.papers.plan.received_at
+        return self.may_decide and self.papers.plan.decide_by - self.papers.now < fresh < window
+
+    @property
+    def renews_itself(self) -> bool:
+        return self.ageing and self.papers.plan.operation.replan == Operation.ReplanMode.SERVER
+
+    @property
+    def renewing(self) -> bool:
+        return self.papers.waiting is not None and self.papers.plan.status == Status.PENDING
+
+    @property
+    def moving(self) -> bool:
+        """Whether the page should look again by itself: something else will happen."""
+        waits = self.papers.replan is not None and self.papers.replan.status in Replan.WAITING
+        return self.papers.plan.status in MOVING or (waits and self.papers.latest is None)

@@ -1,0 +1,154 @@
+"""The rows behind the page of a plan, read in a fixed number of queries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Final
+
+from django.contrib.auth.models import User
+from django.db.models import Q
+
+from approvals import access
+from approvals.models import Decision
+from approvals.oversight import ReviewOversight
+from audit.models import Event
+from plans.clock import clock
+from plans.models import Attempt, Evidence, Plan, Replan
+from plans.oversight import Assessment
+from plans.status import OPEN, Status
+
+REVIEWERS_NAMED: Final = 30
+OTHERS_NAMED: Final = 5
+EVENTS_SHOWN: Final = 200
+
+
+@dataclass(frozen=True)
+class Papers:
+    """Rows as read, with what follows from them alone."""
+
+    plan: Plan
+    person: User
+    now: datetime
+    objection: str | None
+    all_revisions: list[Plan]
+    attempts: list[Attempt]
+    evidence_rows: list[Evidence]
+    events: list[Event]
+    others: list[Plan]
+    waiting: Replan | None
+    reviewers: list[User]
+    groups: list[str]
+
+    @cached_property
+    def assessment(self) -> Assessment:
+        """As it stands now while people decide; afterwards the snapshot is the history."""
+        plan = self.plan
+        if plan.status == Status.PENDING:
+            return ReviewOversight().assess(plan)
+        return Assessment(
+            title=plan.title,
+            asked=plan.asked,
+            risk=plan.risk,
+            policy_version=plan.policy_version,
+            approvals_required=plan.approvals_required,
+            digest=plan.digest,
+        )
+
+    @cached_property
+    def decide_in_ms(self) -> int:
+        return max(0, int((self.plan.decide_by - self.now).total_seconds() * 1000))
+
+    @property
+    def window_ms(self) -> int:
+        return int((self.plan.decide_by - self.plan.received_at).total_seconds() * 1000)
+
+    @property
+    def pending(self) -> bool:
+        return self.plan.status == Status.PENDING and self.decide_in_ms > 0
+
+    @property
+    def closing(self) -> bool:
+        """Its time is over, and the clock's own transition is a second away."""
+        return self.plan.status == Status.PENDING and self.decide_in_ms == 0
+
+    @cached_property
+    def decisions(self) -> list[Decision]:
+        return self.decisions_of(self.plan)
+
+    def decisions_of(self, plan: Plan) -> list[Decision]:
+        own = next((p for p in self.all_revisions if p.pk == plan.pk), plan)
+        return sorted(own.decisions.all(), key=lambda decision: decision.pk)
+
+    @property
+    def standing(self) -> list[Decision]:
+        return [d for d in self.decisions if d.round == self.plan.round]
+
+    @property
+    def mine(self) -> Decision | None:
+        """This person's verdict in this round."""
+        return next((d for d in self.standing if d.person_id == self.person.pk), None)
+
+    @cached_property
+    def successor(self) -> Plan | None:
+        return next((p for p in self.all_revisions if p.replaces_id == self.plan.pk), None)
+
+    @property
+    def latest(self) -> Plan | None:
+        """The newest revision, where this one has been replaced."""
+        last = self.all_revisions[-1] if self.all_revisions else None
+        return last if last and last.revision > self.plan.revision else None
+
+    @cached_property
+    def replan(self) -> Replan | None:
+        """What comes after this plan: its own re-plan, or the one that its intent waits for."""
+        own = next((p for p in self.all_revisions if p.pk == self.plan.pk), self.plan)
+        replan: Replan | None = getattr(own, "replan", None)
+        return replan or (self.waiting if self.latest is None else None)
+
+
+def read(plan: Plan, person: User) -> Papers:
+    """The papers of a plan that this person may see: twelve queries, whatever it holds."""
+    return Papers(
+        plan=plan,
+        person=person,
+        now=clock(),
+        objection=access.objection(person, plan),
+        all_revisions=_revisions(plan),
+        attempts=list(plan.attempts.all()),
+        evidence_rows=list(plan.evidence.all()),
+        events=list(Event.objects.filter(intent_id=plan.intent_id)[:EVENTS_SHOWN]),
+        others=_others(plan),
+        waiting=Replan.objects.waiting().filter(intent=plan.intent_id).first(),
+        reviewers=_reviewers(plan),
+        groups=list(plan.target.reviewers.order_by("name").values_list("name", flat=True)),
+    )
+
+
+def _revisions(plan: Plan) -> list[Plan]:
+    """Every plan of the intent, with what the comparison of two of them needs."""
+    rows = Plan.objects.with_names().filter(intent=plan.intent_id).order_by("revision")
+    return list(
+        rows.select_related(
+            "target", "operation", "agent__owner", "intent", "replan", "made_by"
+        ).prefetch_related("decisions__person")
+    )
+
+
+def _others(plan: Plan) -> list[Plan]:
+    """Open plans of other intents that touch one of this plan's objects (B-8)."""
+    if plan.is_terminal:
+        return []
+    touches = Q(pk__in=[])
+    for name in plan.objects_touched:
+        touches |= Q(actions__contains=[{"target": name}])
+    rows = Plan.objects.filter(touches, target=plan.target_id, status__in=OPEN)
+    rows = rows.exclude(intent=plan.intent_id).order_by("decide_by")
+    return list(rows.only("plan_id", "title", "status", "decide_by")[: OTHERS_NAMED + 1])
+
+
+def _reviewers(plan: Plan) -> list[User]:
+    """Active people in the target's reviewer groups, each once."""
+    people = User.objects.filter(is_active=True, groups__reviewed_targets=plan.target_id)
+    return list(people.distinct().order_by("username")[: REVIEWERS_NAMED + 1])

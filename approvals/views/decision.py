@@ -1,0 +1,111 @@
+"""POST to a decision or a withdrawal; every refusal says what is true now (B-1 … B-4)."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+from django_htmx.http import (
+    HttpResponseClientRedirect,
+    push_url,
+    reswap,
+    retarget,
+    trigger_client_event,
+)
+
+from approvals import decisions, forms, oversight, queue, rows
+from approvals.access import objection
+from approvals.filters import Filters
+from approvals.models import Decision
+from approvals.views import PersonRequest, signed_in
+from approvals.views.plan import is_fragment, plan_context, plan_page, seen_plan
+from plans.models import Plan
+from plans.problem import Problem
+from plans.replies import problem_reply, wants_problem
+from plans.status import Status
+
+# "Look again": the page itself is the answer, with what was typed and what has changed.
+LOOK_AGAIN = frozenset({412, 422, 428})
+
+
+@signed_in
+@require_POST
+def decision(request: PersonRequest, target: str, plan_id: str) -> HttpResponse:
+    """Decide, then show the next plan. 403, 409, 410, 412, 422 and 428 are pages, too."""
+    plan = seen_plan(request.user, target, plan_id)
+    repeated = _has_decided(request, plan)
+    try:
+        ballot = forms.ballot(request.POST, plan)
+        oversight.reassess(plan.pk)
+        if plan.status == Status.PENDING and objection(request.user, plan) is None:
+            forms.check_confirmation(request.POST, plan)
+        decisions.decide(request.user, plan.pk, ballot)
+    except Problem as problem:
+        return _refused(request, plan, problem)
+    if repeated:
+        return _go(request, rows.url_of(plan))
+    return _next(request)
+
+
+@signed_in
+@require_POST
+def withdrawal(request: PersonRequest, target: str, plan_id: str) -> HttpResponse:
+    """Take an approval back while nothing may have been sent (B-9)."""
+    plan = seen_plan(request.user, target, plan_id)
+    try:
+        decisions.withdraw(request.user, plan.pk, forms.withdrawal_note(request.POST, plan))
+    except Problem as problem:
+        return _refused(request, plan, problem)
+    return _go(request, rows.url_of(plan))
+
+
+def _has_decided(request: PersonRequest, plan: Plan) -> bool:
+    return Decision.objects.filter(plan=plan, round=plan.round, person=request.user).exists()
+
+
+def _next(request: PersonRequest) -> HttpResponse:
+    """The top of my queue, since a decision recomputes everything; an empty queue says so."""
+    found = queue.page(request.user, Filters(), size=1).plans
+    if not found:
+        return _go(request, "review")
+    following = Plan.objects.with_names().get(pk=found[0].plan.pk)
+    if not is_fragment(request):
+        return _go(request, rows.url_of(following))
+    context = plan_context(request, following) | {"fragment": True}
+    response = render(request, "approvals/plan.html#detail", context)
+    return trigger_client_event(push_url(response, rows.url_of(following)), "decided")
+
+
+def _go(request: PersonRequest, to: str) -> HttpResponse:
+    """303, so that the browser's back and reload never post again."""
+    response = redirect(to)
+    response.status_code = 303
+    return HttpResponseClientRedirect(response.url) if is_fragment(request) else response
+
+
+def _refused(request: PersonRequest, plan: Plan, problem: Problem) -> HttpResponse:
+    if wants_problem(request):
+        return problem_reply(request, problem)
+    now = seen_plan(request.user, plan.target.name, plan.plan_id)
+    context = plan_context(request, now)
+    changed = _changed(request, now)
+    context |= {"problem": problem, "posted": request.POST, "changed": changed}
+    context["changed_words"] = [forms.PARTS[name] for name in changed]
+    look_again = problem.status in LOOK_AGAIN and context["may"].may_decide
+    template = "approvals/plan.html" if look_again else "approvals/decision_refused.html"
+    if is_fragment(request):
+        context["fragment"] = True
+        response = render(request, f"{template}#detail", context, status=problem.status)
+    elif look_again:
+        response = plan_page(request, context, status=problem.status)
+    else:
+        response = render(request, template, context, status=problem.status)
+    for name, value in problem.headers.items():
+        response.headers[name] = value
+    return response
+
+
+def _changed(request: PersonRequest, plan: Plan) -> list[str]:
+    """Which parts of the page are not as the form was made from (B-2)."""
+    shown = oversight.ReviewOversight().assess(plan)
+    return forms.changed_since(request.POST.get("shown_at", ""), plan, shown)

@@ -1,0 +1,56 @@
+"""One plan: the page that a decision is made on (4-screens, "A plan")."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.views.decorators.http import require_safe
+
+from approvals import papers, queue
+from approvals.access import Visitor, visible_plans
+from approvals.dossier import Dossier
+from approvals.options import Options
+from approvals.views import PersonRequest, signed_in
+from plans.models import Plan
+
+# What a page says about itself when it asks whether it is still true.
+STATE = "Plan-State"
+
+
+@signed_in
+@require_safe
+def plan(request: PersonRequest, target: str, plan_id: str) -> HttpResponse:
+    """A page by itself; for htmx what stands beside the list, or 204 while nothing has changed."""
+    context = plan_context(request, seen_plan(request.user, target, plan_id))
+    if request.headers.get(STATE) == context["page"].state:
+        return HttpResponse(status=204)
+    if is_fragment(request):
+        return render(request, "approvals/plan.html#detail", context | {"fragment": True})
+    return plan_page(request, context)
+
+
+def plan_context(request: HttpRequest, plan: Plan) -> dict[str, Any]:
+    """What `approvals/plan.html` needs: `plan`, `papers` (rows), `page` (texts), `may` (options).
+
+    `plan` was read by `with_names()`. A fixed number of queries, whatever the plan holds.
+    """
+    found = papers.read(plan, request.user)  # type: ignore[arg-type]  # views are signed_in
+    return {"plan": plan, "papers": found, "page": Dossier(found), "may": Options(found)}
+
+
+def plan_page(request: PersonRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
+    """The full page: the plan, with the strip of this person's decisions above it."""
+    context |= {"tray": queue.tray(request.user)}
+    return render(request, "approvals/plan.html", context, status=status)
+
+
+def seen_plan(user: Visitor, target: str, plan_id: str) -> Plan:
+    """404 for what this person may not see: not yours is not there (SEC-4)."""
+    seen = visible_plans(user).with_names()
+    return get_object_or_404(seen, target__name=target, plan_id=plan_id)
+
+
+def is_fragment(request: PersonRequest) -> bool:
+    return bool(request.htmx) and not request.htmx.history_restore_request
