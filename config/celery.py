@@ -64,6 +64,14 @@ def keep_our_logging(**_kwargs: Any) -> None:
     """Being connected is the point: Celery then leaves Django's logging alone."""
 
 
+@signals.worker_init.connect
+def refuse_unsafe_start(**_kwargs: Any) -> None:
+    """A worker of an installation that may forget decisions sends nothing (FM-33)."""
+    from config import checks  # needs the apps, which are ready only now
+
+    checks.refuse_unsafe_start()
+
+
 app = Celery("countersign")
 app.config_from_object(configuration())
 app.autodiscover_tasks()

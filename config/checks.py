@@ -1,12 +1,16 @@
 """What would make this installation unsafe, said at start with what to do about it (SEC-35)."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
 from cryptography.fernet import Fernet
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
-from django.db import connections
+from django.core.management.base import SystemCheckError
+from django.db import OperationalError, connections
+
+logger = logging.getLogger(__name__)
 
 OLDEST_POSTGRES = 160_000
 
@@ -89,7 +93,18 @@ def check_postgres(databases: Sequence[str] | None = None, **_kwargs: Any) -> li
 
 
 def refuse_unsafe_start() -> None:
-    """Called by the processes that serve: raises SystemCheckError where a check finds an error."""
-    from django.core.management import call_command  # servers import no command line before this
+    """Called once by every process that serves, after Django is set up.
 
-    call_command("check", "--database", "default", "--fail-level", "ERROR", verbosity=0)
+    SystemCheckError names what is unsafe. A database that is down is no reason to refuse: the
+    process waits for it, and `prepare` has looked at it before the first start.
+    """
+    found = [*check_encryption_keys(), *check_production()]
+    try:
+        found += check_postgres(databases=["default"])
+    except OperationalError:
+        logger.warning("The database does not answer yet; its settings were not checked.")
+    finally:
+        connections.close_all()
+    errors = [problem for problem in found if problem.is_serious()]
+    if errors:
+        raise SystemCheckError("\n".join(str(problem) for problem in errors))

@@ -10,6 +10,7 @@ import pytest
 from cryptography.fernet import Fernet
 from django.conf import settings
 from django.core.checks import CheckMessage
+from django.core.management.base import SystemCheckError
 
 from config import celery, checks
 
@@ -92,3 +93,12 @@ def test_commits_that_may_be_lost_are_refused() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL synchronous_commit = off")
     assert ids(checks.check_postgres(databases=["default"])) == ["countersign.E004"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_unsafe_process_does_not_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    checks.refuse_unsafe_start()
+    monkeypatch.setattr(settings, "EMBEDDED", ())
+    monkeypatch.setattr(settings, "DEBUG", True)
+    with pytest.raises(SystemCheckError, match="DEBUG is on"):
+        checks.refuse_unsafe_start()
