@@ -65,6 +65,7 @@ def _point_at_servers() -> None:
     os.environ["TEST_DATABASE_NAME"] = f"{DATABASE_PREFIX}{run}"
     # A pool that keeps no idle connections lets a test database be dropped at any time.
     os.environ.setdefault("DATABASE_POOL_MIN", "0")
+    os.environ.setdefault("STATIC_AUTOREFRESH", "1")
     if "valkey" in embedded.needed():
         # One numbered database per process, so that no worker answers another one's doorbell.
         address = embedded.Cluster().urls()["valkey"].rpartition("/")[0]
