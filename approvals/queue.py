@@ -16,7 +16,7 @@ from approvals.models import Decision
 from approvals.progress import LINGERS, MOVING, REACHES_BACK, SHOWN, STAYS, Progress, progress
 from audit.models import ClockTimestamp
 from plans.clock import clock
-from plans.models import Intent, Plan, Replan, Target
+from plans.models import Agent, Intent, Plan, Replan, Target
 from plans.models.plans import PlanQuerySet
 from plans.status import TERMINAL, Status
 
@@ -129,11 +129,17 @@ def waiting_replans(user: User, after: str) -> tuple[list[Replan], str]:
     return page[:PAGE], str(page[PAGE - 1].pk) if len(page) > PAGE else ""
 
 
-def sees_anything(user: User) -> bool:
-    """Whether some target's plans are this person's to see: an empty queue says so."""
-    return Target.objects.filter(reviewers__in=user.groups.all()).exists() or in_group(
-        user, Role.MANAGERS
-    )
+def seen_targets(user: User) -> QuerySet[Target]:
+    """Targets whose plans this person sees; none: an empty queue says why it is empty."""
+    if in_group(user, Role.MANAGERS):
+        return Target.objects.order_by("name")
+    return Target.objects.filter(reviewers__in=user.groups.all()).distinct().order_by("name")
+
+
+def seen_agents(user: User) -> QuerySet[Agent]:
+    """Agents that have a plan among those: the names of others are not this person's business."""
+    theirs = visible_plans(user).filter(agent=OuterRef("pk"))
+    return Agent.objects.filter(Exists(theirs)).order_by("name")
 
 
 def _decided_by(user: User) -> Exists:

@@ -131,6 +131,26 @@ def subject_of(replan: Replan) -> str:
     return f"First dry run of task {visible(replan.intent.task_id)}"
 
 
+_CAUSES: Final = {
+    Replan.Cause.FIRST: "It is the first dry run.",
+    Replan.Cause.EXPIRED: "The time to decide ran out.",
+    Replan.Cause.CONFLICTED: "The world moved, so the target refused it.",
+    Replan.Cause.STALE: "Something that it covers was written after it was planned.",
+    Replan.Cause.CHANGES_REQUESTED: "A reviewer asked for changes.",
+    Replan.Cause.PERSON: "A person asked for a fresh plan.",
+}
+
+
+def why(replan: Replan) -> str:
+    """The cause in words, with the fields that moved where the target named them."""
+    words = _CAUSES[Replan.Cause(replan.cause)]
+    changed = (replan.plan.conflict or {}).get("changed") if replan.plan else None
+    if not changed:
+        return words
+    moved = ", ".join(visible(str(change.get("path", "?"))) for change in changed)
+    return f"{words} Changed: {moved}."
+
+
 def _whose_turn(replan: Replan) -> str:
     if replan.mode == "agent":
         return "the agent's turn"

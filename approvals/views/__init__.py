@@ -32,7 +32,7 @@ def signed_in[**P](
     """Only for people with a session; others sign in first. A wrong method gets a page, too."""
 
     @wraps(view)
-    def guarded(request: HttpRequest, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if not request.user.is_authenticated:
             return _sign_in(request)
         answer = view(cast(PersonRequest, request), *args, **kwargs)

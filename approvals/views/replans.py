@@ -24,10 +24,10 @@ def replans(request: PersonRequest) -> HttpResponse:
     """Oldest first, parked ones included; `?after=` is the last row's number."""
     found, following = queue.waiting_replans(request.user, after=request.GET.get("after", ""))
     context = {
-        "replans": [(replan, rows.subject_of(replan)) for replan in found],
+        "replans": [(replan, rows.subject_of(replan), rows.why(replan)) for replan in found],
         "next": following,
         "mine": queue.reviewed_targets(request.user),
-        "may_review": queue.sees_anything(request.user),
+        "may_review": queue.seen_targets(request.user).exists(),
     }
     return render(request, "approvals/replans.html", context)
 

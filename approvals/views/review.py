@@ -10,12 +10,11 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from approvals import queue, rows
-from approvals.access import visible_plans
 from approvals.filters import Filters, Tab
 from approvals.models import Decision
 from approvals.views import PersonRequest, signed_in
 from approvals.views.plan import plan_context
-from plans.models import Agent, Operation, Plan, Target
+from plans.models import Operation, Plan
 
 
 @signed_in
@@ -40,7 +39,7 @@ def _list(user: User, filters: Filters) -> dict[str, Any]:
         "rows": rows.rows(page, filters.tab, user),
         "tabs": [(tab, numbers.get(tab)) for tab in Tab],
         "deciding": queue.count(queue.needs_me(user)),
-        "may_review": queue.sees_anything(user),
+        "may_review": queue.seen_targets(user).exists(),
     }
 
 
@@ -54,18 +53,13 @@ def _first(request: PersonRequest, page: queue.Page) -> dict[str, Any]:
 
 def _choices(user: User) -> dict[str, Any]:
     """What the select boxes offer: names of what this person can see, and of nothing else."""
-    seen = visible_plans(user)
-    targets = Target.objects.filter(pk__in=seen.values("target"))
+    targets = queue.seen_targets(user)
+    operations = Operation.objects.filter(target__in=targets.order_by().values("pk"))
     return {
         "risks": Operation.Risk.values,
-        "targets": targets.order_by("name").values_list("name", flat=True),
-        "operations": Operation.objects.filter(target__in=targets)
-        .order_by("name")
-        .distinct()
-        .values_list("name", flat=True),
-        "agents": Agent.objects.filter(pk__in=seen.values("agent"))
-        .order_by("name")
-        .values_list("name", flat=True),
+        "targets": [target.name for target in targets],
+        "operations": operations.order_by("name").values_list("name", flat=True).distinct(),
+        "agents": queue.seen_agents(user).values_list("name", flat=True),
     }
 
 

@@ -26,7 +26,7 @@ def unresolved(request: PersonRequest) -> HttpResponse:
     context = {
         "plans": plans[: queue.PAGE],
         "mine": queue.reviewed_targets(request.user),
-        "may_review": queue.sees_anything(request.user),
+        "may_review": queue.seen_targets(request.user).exists(),
     }
     return render(request, "approvals/unresolved.html", context)
 
