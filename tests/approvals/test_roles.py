@@ -1,0 +1,154 @@
+"""Every address, as nobody, as a stranger, and as each kind of person. Closed by default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, reverse
+
+from approvals import urls
+from approvals.models import Decision
+from plans.models import Plan
+from plans.status import Status
+
+type MakePlan = Callable[..., Plan]
+
+PEOPLE = ("charlie", "ada", "dana", "mona", "otto")
+# What a GET answers to charlie, ada, dana (the agent's owner), mona and otto.
+PAGES = {
+    "review": (200, 200, 200, 200, 200),
+    "decisions": (200, 200, 200, 200, 200),
+    "plan": (404, 200, 200, 200, 404),
+    "replans": (200, 200, 200, 200, 200),
+    "unresolved": (200, 200, 200, 200, 200),
+    "settings": (403, 403, 403, 403, 200),
+}
+# What an empty POST answers: 404 not yours to see, 403 not yours to decide, 422/428 incomplete.
+VERBS = {
+    "dismissal": (404, 302, 404, 404, 404),
+    "decision": (404, (422, 428), (403, 422, 428), (403, 422, 428), 404),
+    "withdrawal": (404, (403, 409, 422), (403, 409, 422), (403, 409, 422), 404),
+    "finding": (404, 422, 403, 403, 404),
+    "reading": (404, 409, 403, 403, 404),
+    "plan_again": (404, 302, 403, 403, 404),
+    "give_up": (404, 422, 403, 403, 404),
+    "trial": (403, 403, 403, 403, 302),
+}
+
+
+@pytest.fixture
+def address(make_plan: MakePlan, request: pytest.FixtureRequest) -> Callable[[str], str]:
+    """The address of a view by its name, of a plan on which Ada has decided in an old round."""
+    plan = make_plan(status=Status.PENDING, round=2)
+    ada = request.getfixturevalue("ada")
+    decision = Decision.objects.create(
+        plan=plan, person=ada, round=1, verdict="approve", shown_digest=plan.digest
+    )
+    known = {
+        "target": plan.target.name,
+        "plan_id": plan.plan_id,
+        "intent_id": plan.intent_id,
+        "pk": decision.pk,
+        "name": plan.target.name,
+    }
+
+    def find(name: str) -> str:
+        pattern = next(p for p in urls.urlpatterns if p.name == name)
+        return reverse(name, kwargs={key: known[key] for key in pattern.pattern.converters})
+
+    return find
+
+
+def test_every_address_has_its_line_here() -> None:
+    names = {pattern.name for pattern in urls.urlpatterns if isinstance(pattern, URLPattern)}
+    assert names == PAGES.keys() | VERBS.keys()
+
+
+@pytest.mark.parametrize("name", [*PAGES, *VERBS])
+@pytest.mark.parametrize("method", ["get", "post", "head", "put", "delete"])
+def test_nobody_is_sent_to_sign_in(
+    client: Client, address: Callable[[str], str], name: str, method: str
+) -> None:
+    answer = getattr(client, method)(address(name))
+    assert answer.status_code == 302
+    assert answer.url.startswith("/accounts/login/")
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("person", PEOPLE)
+def test_pages_open_for_the_right_people(
+    client: Client,
+    request: pytest.FixtureRequest,
+    address: Callable[[str], str],
+    name: str,
+    person: str,
+) -> None:
+    client.force_login(request.getfixturevalue(person))
+    assert client.get(address(name)).status_code == PAGES[name][PEOPLE.index(person)]
+
+
+@pytest.mark.parametrize("name", VERBS)
+@pytest.mark.parametrize("person", PEOPLE)
+def test_verbs_answer_the_right_people(
+    client: Client,
+    request: pytest.FixtureRequest,
+    address: Callable[[str], str],
+    name: str,
+    person: str,
+) -> None:
+    client.force_login(request.getfixturevalue(person))
+    expected = VERBS[name][PEOPLE.index(person)]
+    allowed = expected if isinstance(expected, tuple) else (expected,)
+    assert client.post(address(name)).status_code in allowed
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_links_never_act(
+    client: Client, request: pytest.FixtureRequest, address: Callable[[str], str], name: str
+) -> None:
+    client.force_login(request.getfixturevalue("ada"))
+    url = address(name)
+    for method in ("get", "head", "put", "delete"):
+        assert getattr(client, method)(url).status_code == 405
+    assert Plan.objects.get().status == Status.PENDING
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_take_no_post(
+    client: Client, request: pytest.FixtureRequest, address: Callable[[str], str], name: str
+) -> None:
+    client.force_login(request.getfixturevalue("ada"))
+    assert client.post(address(name)).status_code == 405
+
+
+def test_a_person_who_was_switched_off_is_nobody(
+    client: Client, request: pytest.FixtureRequest, address: Callable[[str], str]
+) -> None:
+    ada = request.getfixturevalue("ada")
+    client.force_login(ada)
+    ada.is_active = False
+    ada.save()
+    assert client.get(address("review")).status_code == 302
+
+
+@pytest.mark.parametrize(
+    ("person", "shown", "hidden"),
+    [
+        ("ada", ("/review/", "/replans/", "/unresolved/"), ("/audit/", "/settings/")),
+        ("mona", ("/review/", "/audit/"), ("/settings/",)),
+        ("otto", ("/audit/", "/settings/"), ()),
+    ],
+)
+def test_the_head_leads_only_where_one_may_go(
+    client: Client,
+    request: pytest.FixtureRequest,
+    person: str,
+    shown: tuple[str, ...],
+    hidden: tuple[str, ...],
+) -> None:
+    client.force_login(request.getfixturevalue(person))
+    page = client.get("/replans/").text
+    assert [url for url in shown if f'href="{url}"' not in page] == []
+    assert [url for url in hidden if f'href="{url}"' in page] == []

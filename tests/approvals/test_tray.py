@@ -1,0 +1,125 @@
+"""What became of my decisions: the strip above the plan (B-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+
+from approvals import queue
+from approvals.models import Decision
+from plans.clock import clock
+from plans.models import Plan
+from plans.status import Status
+
+type MakePlan = Callable[..., Plan]
+
+
+@pytest.fixture
+def approve(make_plan: MakePlan, ada: User) -> Callable[..., Decision]:
+    """A plan with these columns, approved by Ada."""
+
+    def make(verdict: str = "approve", **columns: Any) -> Decision:
+        plan = make_plan(**columns)
+        return Decision.objects.create(
+            plan=plan, person=ada, round=1, verdict=verdict, shown_digest=plan.digest
+        )
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("status", "words", "moving", "dismissable"),
+    [
+        (Status.APPROVED, "about to be sent", True, False),
+        (Status.COMMITTING, "sent to billing, 38 ms after approval", True, False),
+        (Status.UNKNOWN, "not confirmed yet, retrying with the same key", True, True),
+        (Status.COMMITTED, "committed, 1.2 s after approval", False, False),
+        (Status.CONFLICTED, "the world moved", False, True),
+        (Status.FAILED, "billing refused it", False, True),
+        (Status.UNRESOLVED, "look at billing", False, True),
+        (Status.EXPIRED, "its time ran out", False, True),
+        (Status.STALE, "something wrote to it first", False, True),
+    ],
+)
+def test_each_outcome_has_its_words(
+    approve: Callable[..., Decision],
+    ada: User,
+    status: Status,
+    words: str,
+    moving: bool,
+    dismissable: bool,
+) -> None:
+    now = clock()
+    approve(
+        status=status,
+        approved_at=now,
+        first_sent_at=now + timedelta(milliseconds=38),
+        closed_at=now + timedelta(milliseconds=1200),
+    )
+    (line,) = queue.tray(ada)
+    assert words in line.sentence
+    assert (line.moving, line.dismissable) == (moving, dismissable)
+
+
+@pytest.mark.parametrize("status", [Status.PENDING, Status.REJECTED, Status.SUPERSEDED])
+def test_what_went_no_further_is_not_in_it(
+    approve: Callable[..., Decision], ada: User, status: Status
+) -> None:
+    approve(status=status)
+    assert queue.tray(ada) == []
+
+
+def test_a_committed_one_leaves_after_a_minute(approve: Callable[..., Decision], ada: User) -> None:
+    approve(status=Status.COMMITTED, closed_at=clock() - timedelta(seconds=61))
+    assert queue.tray(ada) == []
+
+
+def test_a_rejection_has_no_progress(approve: Callable[..., Decision], ada: User) -> None:
+    approve(verdict="reject", status=Status.FAILED)
+    assert queue.tray(ada) == []
+
+
+def test_it_is_mine_alone(approve: Callable[..., Decision], grace: User) -> None:
+    approve(status=Status.UNKNOWN)
+    assert queue.tray(grace) == []
+
+
+def test_an_earlier_round_is_over(approve: Callable[..., Decision], ada: User) -> None:
+    approve(status=Status.APPROVED, round=2)
+    assert queue.tray(ada) == []
+
+
+def test_a_line_is_put_away_by_a_post(
+    client: Client, approve: Callable[..., Decision], ada: User
+) -> None:
+    decision = approve(status=Status.CONFLICTED)
+    client.force_login(ada)
+    url = f"/decisions/{decision.pk}/dismissal/"
+    assert client.get(url).status_code == 405
+    assert len(queue.tray(ada)) == 1
+    answer = client.post(url, headers={"HX-Request": "true"})
+    assert answer.status_code == 200
+    assert queue.tray(ada) == []
+
+
+def test_nobody_puts_away_what_is_not_theirs(
+    client: Client, approve: Callable[..., Decision], grace: User
+) -> None:
+    decision = approve(status=Status.CONFLICTED)
+    client.force_login(grace)
+    assert client.post(f"/decisions/{decision.pk}/dismissal/").status_code == 404
+    assert not Decision.objects.get(pk=decision.pk).dismissed
+
+
+@pytest.mark.parametrize(("status", "asks"), [(Status.UNKNOWN, True), (Status.CONFLICTED, False)])
+def test_the_strip_asks_again_while_something_moves(
+    client: Client, approve: Callable[..., Decision], ada: User, status: Status, asks: bool
+) -> None:
+    approve(status=status)
+    client.force_login(ada)
+    assert ("every 2s" in client.get("/decisions/").text) is asks
