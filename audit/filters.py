@@ -65,6 +65,11 @@ class Filters:
         return bool(self.values)
 
     @property
+    def narrows(self) -> int:
+        """How many filters besides the text are set: the page says so where they are folded."""
+        return len(self.values.keys() - {"q"})
+
+    @property
     def story(self) -> bool:
         """One intent from its beginning: told in order, on one page."""
         return self.intent is not None

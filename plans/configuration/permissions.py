@@ -20,6 +20,7 @@ _READS: Final = (
     "plans.replan",
     "approvals.decision",
     "audit.event",
+    "audit.era",
 )
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ValidationError
+
 from plans.custody import Secret
 
 type Converter = Callable[[Any, Path], Any]
@@ -155,10 +157,24 @@ def password(value: Any, folder: Path) -> Secret:
 
 def credential(value: Any, folder: Path) -> Secret:
     """A target's bearer credential from its source."""
-    found = _from_source(value, folder)
-    if not _CREDENTIAL.fullmatch(found):
-        raise ValueError("names a text that cannot be sent as a bearer credential")
-    return Secret(found)
+    try:
+        return Secret(credential_text(_from_source(value, folder)))
+    except UnsendableCredential:
+        raise ValueError("names a text that cannot be sent as a bearer credential") from None
+
+
+class UnsendableCredential(ValidationError):
+    """The text could be read as two headers, or is not ASCII (SEC-17)."""
+
+    def __init__(self) -> None:
+        super().__init__("must be 1 to 4096 visible ASCII characters without spaces")
+
+
+def credential_text(text: str) -> str:
+    """The text, if it can stand behind "Authorization: Bearer "; else UnsendableCredential."""
+    if not _CREDENTIAL.fullmatch(text):
+        raise UnsendableCredential
+    return text
 
 
 def _from_source(value: Any, folder: Path) -> str:
