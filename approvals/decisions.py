@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
 
 from approvals.access import objection
@@ -17,12 +17,15 @@ from audit.recording import record
 from plans import errors
 from plans.clock import clock
 from plans.errors import Problem
+from plans.expiry import expire
 from plans.lifecycle import Verb, transition
-from plans.models import Intent, Plan
+from plans.models import Plan
+from plans.retrying import retried
 from plans.status import ENGAGED, Status
 from plans.timestamps import rfc3339
 
 MAX_NOTE: Final = 4_000
+WITHDRAWAL: Final = "withdraw"
 Verdict = Decision.Verdict
 VERB: Final = {Verdict.REJECT: Verb.REJECT, Verdict.REQUEST_CHANGES: Verb.REQUEST_CHANGES}
 
@@ -36,6 +39,7 @@ class Ballot:
     shown_digest: str
 
 
+@retried
 def decide(person: User, plan_pk: int, ballot: Ballot) -> Plan:
     """Record the verdict and what follows from it, once; the plan as it stands afterwards.
 
@@ -48,17 +52,22 @@ def decide(person: User, plan_pk: int, ballot: Ballot) -> Plan:
         plan = Plan.objects.locked(plan_pk)
         now = clock()
         standing = _standing(plan)
-        if _repeats(person, plan, ballot, standing):
+        if _repeats(person, ballot, standing):
             return plan
         refusal = _refusal(person, plan, ballot, standing, now)
         if refusal is None:
             return _record(person, plan, ballot, now)
-        # Before the expiry: the event tells what the person met.
-        details = {"verdict": ballot.verdict[:32], "code": refusal.code}
-        record(Action.DECISION_REFUSED, actors.person(person), plan.subject(), details)
-        if isinstance(refusal, errors.PlanExpired) and plan.status == Status.PENDING:
-            transition(plan, Verb.EXPIRE, actor=actors.CLOCK)
+        _record_refusal(person, plan, ballot.verdict, refusal)
+    if isinstance(refusal, errors.PlanExpired):
+        expire(plan_pk)
     raise refusal
+
+
+def _record_refusal(person: User, plan: Plan, verdict: str, refusal: Problem) -> None:
+    """SEC-27: what was tried; words that are no verdict are not repeated."""
+    known = verdict if verdict in (*Verdict.values, WITHDRAWAL) else ""
+    details = {"verdict": known, "code": refusal.code}
+    record(Action.DECISION_REFUSED, actors.person(person), plan.subject(), details)
 
 
 def _standing(plan: Plan) -> list[Decision]:
@@ -67,7 +76,7 @@ def _standing(plan: Plan) -> list[Decision]:
     return list(rows.order_by("id"))
 
 
-def _repeats(person: User, plan: Plan, ballot: Ballot, standing: list[Decision]) -> bool:
+def _repeats(person: User, ballot: Ballot, standing: list[Decision]) -> bool:
     """B-4: a double click, two tabs, the back button."""
     return any(d.person_id == person.pk and d.verdict == ballot.verdict for d in standing)
 
@@ -79,13 +88,18 @@ def _refusal(
     about: dict[str, Any] = {"plan_id": plan.plan_id, "plan_status": plan.status}
     if plan.status == Status.PENDING and plan.decide_by <= now:
         return errors.PlanExpired(plan_id=plan.plan_id, plan_status=Status.EXPIRED)
-    if reason := objection(User.objects.get(pk=person.pk), plan):
+    if reason := objection(_as_of_now(person), plan):
         return errors.NotAllowed(reason, **about)
     if plan.status != Status.PENDING:
         return _not_pending(plan, standing, about)
     if standing and any(d.person_id == person.pk for d in standing):
         return errors.AlreadyDecided(**about, **_told(standing[-1]))
     return _faulty(plan, ballot, about)
+
+
+def _as_of_now(person: User) -> User | AnonymousUser:
+    """The session's person may have been switched off since it was read (SEC-6)."""
+    return User.objects.filter(pk=person.pk).first() or AnonymousUser()
 
 
 def _not_pending(plan: Plan, standing: list[Decision], about: dict[str, Any]) -> Problem:
@@ -144,8 +158,6 @@ def _record(person: User, plan: Plan, ballot: Ballot, now: datetime) -> Plan:
         "shown_digest": ballot.shown_digest,
     }
     record(Action.DECISION_RECORDED, actors.person(person), plan.subject(), details)
-    if plan.intent.unattended_replans:
-        Intent.objects.filter(pk=plan.intent_id).update(unattended_replans=0)
     return _follow(person, plan, ballot.verdict, note, now)
 
 
@@ -171,6 +183,7 @@ def _follow(person: User, plan: Plan, verdict: str, note: str, now: datetime) ->
     )
 
 
+@retried
 def withdraw(person: User, plan_pk: int, note: str) -> Plan:
     """An approver takes the approval back before anything may have been sent (B-9).
 
@@ -183,8 +196,7 @@ def withdraw(person: User, plan_pk: int, note: str) -> Plan:
         if refusal is None:
             details = {"note": note.strip()}
             return transition(plan, Verb.WITHDRAW, actor=actors.person(person), details=details)
-        details = {"verdict": "withdraw", "code": refusal.code}
-        record(Action.DECISION_REFUSED, actors.person(person), plan.subject(), details)
+        _record_refusal(person, plan, WITHDRAWAL, refusal)
     raise refusal
 
 

@@ -10,8 +10,8 @@ import time
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-import structlog
 from django.db import transaction
+from django.db.models import Q
 
 from audit import actors
 from plans import gateway
@@ -19,7 +19,8 @@ from plans.clock import clock
 from plans.exchanges import Call, Endpoint
 from plans.lifecycle import Verb, transition
 from plans.models import Attempt, Plan
-from plans.outcomes import Kind, Outcome, classify, read_state, settle_after_read
+from plans.outcomes import Kind, classify
+from plans.oversight import oversight
 from plans.reading import endpoint, read_plan
 from plans.recording import close_attempt, lose_lapsed, result_check
 from plans.sending import (
@@ -30,11 +31,11 @@ from plans.sending import (
     hold_first_send,
     hold_resend,
     lease_until,
+    while_it_may_be_sent,
 )
 from plans.status import Status
 
-log = structlog.get_logger(__name__)
-
+WAITS = frozenset({Hold.CIRCUIT_OPEN, Hold.ATTEMPT_USED})
 SENDABLE = frozenset({Status.APPROVED, Status.UNKNOWN, Status.COMMITTING})
 
 
@@ -55,9 +56,18 @@ def commit(pk: int) -> Kind | None:
     claim = claim_attempt(pk)
     if claim is None:
         return None
-    outcome, exchange = _send(claim)
-    close_attempt(claim.attempt, outcome, exchange)
-    return outcome.kind
+    plan = claim.plan
+    exchange = gateway.exchange(claim.endpoint, claim.call, deadline=claim.monotonic_deadline)
+    outcome = classify(
+        exchange,
+        plan_id=plan.plan_id,
+        earlier_unknown=claim.earlier_unknown,
+        check_result=result_check(plan.operation),
+    )
+    confirmed = outcome.read_first and plan.target.reads_back
+    # T-7: a first refusal is confirmed by one read; the plan may be applied behind our back.
+    confirmation = read_plan(plan.target, plan.plan_id) if confirmed else None
+    return close_attempt(claim.attempt, outcome, exchange, confirmation)
 
 
 def claim_attempt(pk: int) -> Claim | None:
@@ -70,11 +80,12 @@ def claim_attempt(pk: int) -> Claim | None:
             return None
         attempts = list(plan.attempts.all())
         if attempts and attempts[-1].outcome == Attempt.Outcome.OPEN:
-            # The lease has lapsed with no answer written: we cannot prove that it was not sent.
-            lose_lapsed(plan, attempts, now)
+            if attempts[-1].lease_until <= now:
+                # No answer was written: we cannot prove that it was not sent.
+                lose_lapsed(plan, attempts, now)
             return None
         earlier_unknown = any(a.outcome == Attempt.Outcome.UNKNOWN for a in attempts)
-        held = hold_resend(plan, attempts, now) if earlier_unknown else hold_first_send(plan, now)
+        held = (hold_resend if earlier_unknown else hold_first_send)(plan, attempts, now)
         if held is not None:
             _put_off(plan, held, now)
             return None
@@ -113,53 +124,37 @@ def _put_off(plan: Plan, held: Held, now: datetime) -> None:
         transition(plan, Verb.EXPIRE, actor=actors.CLOCK, details=details)
     elif held.hold is Hold.READS_ONLY:
         Plan.objects.filter(pk=plan.pk).update(next_attempt_at=None, next_read_at=now)
-    elif held.hold is Hold.CIRCUIT_OPEN or plan.may_have_been_sent():
+    elif held.hold in WAITS or plan.may_have_been_sent():
         # It waits, and expires if nobody mends it; a plan that was sent never goes back (S-4).
-        Plan.objects.filter(pk=plan.pk).update(next_attempt_at=now + CIRCUIT_WAIT)
+        look_again = while_it_may_be_sent(plan, now + CIRCUIT_WAIT)
+        Plan.objects.filter(pk=plan.pk).update(next_attempt_at=look_again)
     elif held.hold is Hold.CONNECTION_CHANGED:
         transition(plan, Verb.MARK_STALE, actor=actors.COMMITTER, details=details)
     else:
-        transition(
-            plan,
-            Verb.REOPEN,
-            actor=actors.COMMITTER,
-            details=details,
-            round=plan.round + 1,
-            approvals_given=0,
-            approved_at=None,
-            next_attempt_at=None,
-        )
+        _reopen(plan, details)
 
 
-def _send(claim: Claim) -> tuple[Outcome, gateway.Exchange]:
-    """The one HTTP call of this attempt, and the read that confirms a first refusal (T-7)."""
-    plan = claim.plan
-    exchange = gateway.exchange(claim.endpoint, claim.call, deadline=claim.monotonic_deadline)
-    outcome = classify(
-        exchange,
-        plan_id=plan.plan_id,
-        earlier_unknown=claim.earlier_unknown,
-        check_result=result_check(plan.operation),
+def _reopen(plan: Plan, details: dict[str, str]) -> None:
+    """Back to people in a new round, on what they will be shown now (B-11)."""
+    transition(
+        plan,
+        Verb.REOPEN,
+        actor=actors.COMMITTER,
+        details=details,
+        round=plan.round + 1,
+        approvals_given=0,
+        approved_at=None,
+        next_attempt_at=None,
+        **oversight().assess(plan).columns(),
     )
-    if outcome.read_first and plan.target.reads_back:
-        reading = read_state(
-            read_plan(plan.target, plan.plan_id),
-            plan_id=plan.plan_id,
-            consumed_plans_readable=plan.target.consumed_plans_readable,
-            past_expiry=clock() >= plan.expires_at,
-        )
-        outcome = settle_after_read(reading, outcome)
-    log.info(
-        "attempt.answered",
-        plan_id=plan.plan_id,
-        number=claim.attempt.number,
-        outcome=outcome.kind.value,
-        reason=outcome.reason,
-    )
-    return outcome, exchange
 
 
 def due(head_start: timedelta) -> list[int]:
-    """Plans whose commit, resend or lapsed lease is due; the sweep asks this (Q-2)."""
-    rows = Plan.objects.filter(next_attempt_at__lte=clock() - head_start)
+    """Plans whose commit, resend or lapsed lease is due; the sweep asks this (Q-2).
+
+    `head_start` is for the doorbell, which rings for first sends alone.
+    """
+    now = clock()
+    rung = Q(status=Status.APPROVED, next_attempt_at__gt=now - head_start)
+    rows = Plan.objects.filter(next_attempt_at__lte=now).exclude(rung)
     return list(rows.order_by("next_attempt_at").values_list("pk", flat=True)[:200])

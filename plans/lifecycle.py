@@ -18,7 +18,8 @@ from audit.actions import Action
 from audit.actors import Actor
 from audit.recording import record
 from plans.errors import CommitInFlight, NotDecidable
-from plans.models import Intent, Operation, Plan, Replan
+from plans.models import Plan
+from plans.queueing import cancel_waiting, queue_replan
 from plans.status import REPLANNED, TERMINAL, Status
 
 S = Status
@@ -132,16 +133,20 @@ def transition(
     for name, value in changes.items():
         setattr(plan, name, value)
     if arrow.to in REPLANNED:
-        _queue_replan(plan, actor, replan_reason)
+        queue_replan(plan, actor, replan_reason)
+    elif arrow.to == Status.REJECTED:
+        cancel_waiting(plan, actor, reason="the plan was rejected")
     return plan
 
 
 def _refuse_missing_arrow(plan: Plan, arrow: Arrow) -> None:
-    if plan.status not in arrow.sources:
-        refusal = NotDecidable if plan.is_terminal else CommitInFlight
+    barred = plan.status not in arrow.sources
+    if not barred and plan.status not in arrow.unsent_from:
+        return
+    sent = plan.may_have_been_sent()
+    if barred or sent:
+        refusal = CommitInFlight if sent else NotDecidable
         raise refusal(plan_id=plan.plan_id, plan_status=plan.status)
-    if plan.status in arrow.unsent_from and plan.may_have_been_sent():
-        raise CommitInFlight(plan_id=plan.plan_id, plan_status=plan.status)
 
 
 def _upkeep(to: Status, at: datetime) -> dict[str, Any]:
@@ -158,33 +163,3 @@ def _upkeep(to: Status, at: datetime) -> dict[str, Any]:
     if to == Status.UNRESOLVED:
         return {"next_attempt_at": None, "next_read_at": None}
     return {}
-
-
-# R-3: after so many re-plans that no person saw, the intent waits for one.
-UNATTENDED_REPLANS: Final = 3
-
-
-def _queue_replan(plan: Plan, actor: Actor, reason: str) -> None:
-    """R-1: one row per dead plan, unless the intent is over or such work already waits."""
-    intent = plan.intent
-    if intent.status in (Intent.Status.ABANDONED, Intent.Status.SETTLED):
-        return
-    if Replan.objects.waiting().filter(intent=intent).exists():
-        return
-    asks_agent = plan.status == S.CHANGES_REQUESTED
-    parked = plan.status in (S.EXPIRED, S.STALE) and (
-        intent.unattended_replans >= UNATTENDED_REPLANS
-    )
-    replan = Replan.objects.create(
-        intent=intent,
-        plan=plan,
-        cause=plan.status,
-        mode=Operation.ReplanMode.AGENT if asks_agent else plan.operation.replan,
-        status=Replan.Status.PARKED if parked else Replan.Status.QUEUED,
-        reason=reason,
-    )
-    details = {"cause": replan.cause, "mode": replan.mode}
-    record(Action.REPLAN_QUEUED, actor, plan.subject(), details)
-    if parked:
-        Intent.objects.filter(pk=intent.pk).update(status=Intent.Status.PARKED)
-        record(Action.INTENT_PARKED, actor, plan.subject(), {"after": UNATTENDED_REPLANS})

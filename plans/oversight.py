@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from plans.models import Plan
+
+# Ranks of plans.risk_rank: what comes first in the queue.
+RISK_RANK: Final = {"critical": 0, "high": 1, "medium": 2, "low": 3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,18 @@ class Assessment:
     policy_version: str
     approvals_required: int
     digest: str
+
+    def columns(self) -> dict[str, Any]:
+        """What of it is stored on the plan."""
+        return {
+            "title": self.title,
+            "asked": self.asked,
+            "risk": self.risk,
+            "risk_rank": RISK_RANK[self.risk],
+            "policy_version": self.policy_version,
+            "approvals_required": self.approvals_required,
+            "digest": self.digest,
+        }
 
 
 class Oversight(Protocol):

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime, timedelta
+from typing import Final
 from urllib.parse import quote
 
 from plans import custody, gateway
 from plans.exchanges import Call, Endpoint, Exchange
 from plans.models import Plan, Target
+from plans.outcomes import Reading, read_state
+from plans.sending import unknown_deadline
+
+# The longest that an unknown plan goes unread, until a person must look (T-9).
+READ_EVERY: Final = timedelta(seconds=5)
 
 
 def endpoint(target: Target) -> Endpoint:
@@ -34,6 +41,22 @@ def read_plan(target: Target, plan_id: str) -> Exchange:
     path = target.plan_path.replace("{plan_id}", quote(plan_id, safe=""))
     deadline = time.monotonic() + min(READ_SECONDS, target.total_timeout_seconds)
     return gateway.exchange(endpoint(target), Call("GET", path), deadline=deadline)
+
+
+def judge_reading(plan: Plan, exchange: Exchange, now: datetime) -> Reading:
+    """What the read says of the plan; `now` is PostgreSQL's, after the lock (T-8)."""
+    return read_state(
+        exchange,
+        plan_id=plan.plan_id,
+        consumed_plans_readable=plan.target.consumed_plans_readable,
+        past_expiry=now >= plan.expires_at,
+    )
+
+
+def following_read(plan: Plan, now: datetime) -> datetime:
+    """When an unknown plan is looked at again; without a read-back, only at its deadline (T-10)."""
+    deadline = unknown_deadline(plan, now)
+    return min(now + READ_EVERY, deadline) if plan.target.reads_back else deadline
 
 
 def plan_secrets(plan: Plan) -> list[str]:

@@ -20,15 +20,17 @@ from plans.errors import Problem
 from plans.exchanges import Answer, Exchange, NoAnswer
 from plans.lifecycle import Verb, allowed, transition
 from plans.models import Attempt, Operation, Plan, Target
-from plans.outcomes import Kind, Outcome
-from plans.reading import plan_secrets
-from plans.sending import next_resend, next_unsent
+from plans.outcomes import Kind, Outcome, settle_after_read
+from plans.reading import following_read, judge_reading, plan_secrets
+from plans.sending import next_resend, next_unsent, while_it_may_be_sent
 from plans.status import Status
 
 log = structlog.get_logger(__name__)
 
 RETRY_WRITE_SECONDS: Final = 30.0
 SHOWN_ANSWER: Final = 8_192
+# Seconds between two clocks that say nothing yet (C-2).
+TOLERATED_SKEW: Final = 60.0
 SHOWN_HEADERS: Final = ("content-type", "date", "retry-after", "idempotent-replayed", "location")
 
 
@@ -39,14 +41,21 @@ def result_check(operation: Operation) -> Callable[[Any], bool]:
     return Draft202012Validator(operation.result_schema).is_valid
 
 
-def close_attempt(attempt: Attempt, outcome: Outcome, exchange: Exchange | None) -> None:
-    """Store the outcome of one attempt; an answer in hand is tried for 30 s (T-12, FM-32)."""
+def close_attempt(
+    attempt: Attempt,
+    outcome: Outcome,
+    exchange: Exchange | None,
+    confirmation: Exchange | None = None,
+) -> Kind:
+    """Store the outcome of one attempt and return it; an answer in hand is tried for 30 s.
+
+    `confirmation`: the read that a first refusal has to be joined with (T-7, T-12, FM-32).
+    """
     give_up = time.monotonic() + RETRY_WRITE_SECONDS
     while True:
         try:
             with transaction.atomic():
-                _close(attempt, outcome, exchange)
-            return
+                return _close(attempt, outcome, exchange, confirmation)
         except (OperationalError, InterfaceError):
             connection.close()
             if time.monotonic() > give_up:
@@ -54,26 +63,49 @@ def close_attempt(attempt: Attempt, outcome: Outcome, exchange: Exchange | None)
             time.sleep(0.5)
 
 
-def _close(attempt: Attempt, outcome: Outcome, exchange: Exchange | None) -> None:
+def _close(
+    attempt: Attempt, outcome: Outcome, exchange: Exchange | None, confirmation: Exchange | None
+) -> Kind:
     plan = Plan.objects.locked(attempt.plan_id)
     now = clock()
     secrets = plan_secrets(plan)
+    if confirmation is not None:
+        outcome = settle_after_read(judge_reading(plan, confirmation, now), outcome)
     closed = Attempt.objects.filter(
         plan=plan, number=attempt.number, lease=attempt.lease, outcome=Attempt.Outcome.OPEN
     ).update(**_as_answered(outcome, exchange, secrets, now))
-    outcome_details = {
+    details = _in_words(attempt, outcome, exchange)
+    log.info("attempt.answered", plan_id=plan.plan_id, late=not closed, **details)
+    if not closed:
+        _late(plan, outcome, details, secrets, now)
+        return outcome.kind
+    record(Action.ATTEMPT_CLOSED, actors.COMMITTER, plan.subject(), details)
+    _warn(plan, outcome.alarm, clock_alarm(exchange))
+    settle(plan, outcome, secrets=secrets, now=now)
+    return outcome.kind
+
+
+def _in_words(attempt: Attempt, outcome: Outcome, exchange: Exchange | None) -> dict[str, Any]:
+    """The attempt's end as its event tells it."""
+    return {
         "number": attempt.number,
         "outcome": outcome.kind.value,
         "http_status": exchange.status if isinstance(exchange, Answer) else None,
         "reason": outcome.reason,
         "elapsed_ms": _elapsed(exchange),
-        "alarm": outcome.alarm,
     }
-    if not closed:
-        _late(plan, outcome, outcome_details, secrets)
-        return
-    record(Action.ATTEMPT_CLOSED, actors.COMMITTER, plan.subject(), outcome_details)
-    settle(plan, outcome, secrets=secrets, now=now)
+
+
+def _warn(plan: Plan, *alarms: str | None) -> None:
+    """The target behaved against the rules; an operator wants to know."""
+    for alarm in filter(None, alarms):
+        record(Action.TARGET_ALARM, actors.COMMITTER, plan.subject(), {"alarm": alarm})
+
+
+def clock_alarm(exchange: Exchange | None) -> str | None:
+    """C-2: beyond this skew the target's clock is a warning; it never moves a window."""
+    skew = exchange.date_skew_seconds if isinstance(exchange, Answer) else None
+    return "clock-skew" if skew is not None and abs(skew) > TOLERATED_SKEW else None
 
 
 def _as_answered(
@@ -102,14 +134,26 @@ def _elapsed(exchange: Exchange | None) -> float | None:
     return round(exchange.elapsed_ms, 1) if isinstance(exchange, Answer | NoAnswer) else None
 
 
-def _late(plan: Plan, outcome: Outcome, details: dict[str, Any], secrets: list[str]) -> None:
+def _late(
+    plan: Plan, outcome: Outcome, details: dict[str, Any], secrets: list[str], now: datetime
+) -> None:
     """T-12: a lapsed attempt's late `applied` still commits; a late no is only recorded."""
     record(Action.ATTEMPT_LATE_ANSWER, actors.COMMITTER, plan.subject(), details)
-    if outcome.kind is Kind.APPLIED and allowed(plan, Verb.COMMIT):
-        plan.attempts.filter(outcome=Attempt.Outcome.OPEN).update(
-            outcome=Attempt.Outcome.UNKNOWN, reason="settled-by-earlier-attempt", closed_at=clock()
-        )
-        settle(plan, outcome, secrets=secrets, now=clock())
+    if outcome.kind is not Kind.APPLIED or plan.status == Status.COMMITTED:
+        return
+    if allowed(plan, Verb.COMMIT):
+        lose_open_attempt(plan, "settled-by-earlier-attempt", now)
+        settle(plan, outcome, secrets=secrets, now=now)
+    else:
+        # It was closed as not applied, by the target's final word or by a person's.
+        _warn(plan, "applied-after-it-was-closed")
+
+
+def lose_open_attempt(plan: Plan, reason: str, now: datetime) -> None:
+    """The plan's truth is known while an attempt is out: its own answer can only be late."""
+    plan.attempts.filter(outcome=Attempt.Outcome.OPEN).update(
+        outcome=Attempt.Outcome.UNKNOWN, reason=reason, closed_at=now
+    )
 
 
 def lose_lapsed(plan: Plan, attempts: Sequence[Attempt], now: datetime) -> None:
@@ -141,7 +185,8 @@ def settle(plan: Plan, outcome: Outcome, *, secrets: list[str], now: datetime) -
                 problem=problem,
             )
         case Kind.EXPIRED:
-            transition(plan, Verb.EXPIRE, actor=told_by, details={"problem": problem})
+            details = {"problem": problem}
+            transition(plan, Verb.EXPIRE, actor=told_by, details=details, problem=problem)
         case Kind.FAILED:
             transition(
                 plan, Verb.FAIL, actor=told_by, details={"problem": problem}, problem=problem
@@ -156,21 +201,24 @@ def settle(plan: Plan, outcome: Outcome, *, secrets: list[str], now: datetime) -
 
 def _commit(plan: Plan, outcome: Outcome, secrets: list[str]) -> None:
     out_of_band = outcome.applied_out_of_band or _applied_before_us(plan, outcome)
-    result = custody.mask(outcome.result, secrets)
     transition(
         plan,
         Verb.COMMIT,
         actor=actors.COMMITTER,
         details={"replayed": outcome.replayed, "applied_out_of_band": out_of_band},
-        result=result,
+        result=custody.mask(outcome.result, secrets),
         problem=None,
         applied_out_of_band=out_of_band,
         stales_others=True,
     )
+    _warn(plan, "applied-out-of-band" if out_of_band else None)
 
 
 def _applied_before_us(plan: Plan, outcome: Outcome) -> bool:
     """FM-47: the target says that it applied the plan before our first attempt left."""
+    if outcome.replayed and plan.attempts.maybe_sent().count() == 1:
+        # Our only attempt met a stored answer: somebody else has used the key.
+        return True
     if outcome.first_applied_at is None or plan.first_sent_at is None:
         return False
     try:
@@ -178,7 +226,7 @@ def _applied_before_us(plan: Plan, outcome: Outcome) -> bool:
     except Problem:
         return False
     # Two clocks: only a lead beyond the tolerated skew says anything (C-2).
-    return applied < plan.first_sent_at - timedelta(seconds=60)
+    return applied < plan.first_sent_at - timedelta(seconds=TOLERATED_SKEW)
 
 
 def _conflict(plan: Plan, outcome: Outcome) -> dict[str, Any]:
@@ -194,37 +242,38 @@ def _come_back(plan: Plan, outcome: Outcome, problem: Any, now: datetime) -> Non
     if any(a.outcome == Attempt.Outcome.UNKNOWN for a in attempts):
         _lose_track(plan, outcome, problem, now)
         return
-    due = next_unsent(attempts, now, outcome.retry_after)
+    due = while_it_may_be_sent(plan, next_unsent(attempts, now, outcome.retry_after))
     Plan.objects.filter(pk=plan.pk).update(next_attempt_at=due, problem=problem)
 
 
 def _lose_track(plan: Plan, outcome: Outcome, problem: Any, now: datetime) -> None:
     """No trustworthy answer: the same key again on schedule, and the plan's state by its ID."""
     attempts = list(plan.attempts.all())
-    not_sent = outcome.kind in (Kind.NOT_SENT, Kind.RETRY_LATER)
-    if not_sent:
-        resend: datetime | None = next_unsent(attempts, now, outcome.retry_after)
-    elif outcome.stop_resends:
-        resend = None
-    else:
-        resend = next_resend(plan, attempts, now, outcome.retry_after)
+    plan.unknown_since = plan.unknown_since or now
+    resend = _resend_at(plan, attempts, outcome, now)
     # A complete answer that proves nothing is a reason to read at once; silence is not.
-    answered = attempts[-1].http_status is not None
+    at_once = attempts[-1].http_status is not None or resend is None
     changes = {
-        "unknown_since": plan.unknown_since or now,
+        "unknown_since": plan.unknown_since,
         "next_attempt_at": resend,
-        "next_read_at": now if answered or resend is None else None,
+        "next_read_at": now if at_once else following_read(plan, now),
         "problem": problem,
     }
     details = {"reason": outcome.reason, "next_attempt_at": str(resend or "")}
-    if plan.status == Status.COMMITTING:
-        plan = transition(plan, Verb.LOSE_TRACK, actor=actors.COMMITTER, details=details, **changes)
-    else:
-        Plan.objects.filter(pk=plan.pk).update(**changes)
-    if outcome.alarm:
-        record(Action.TARGET_ALARM, actors.COMMITTER, plan.subject(), {"alarm": outcome.alarm})
+    plan = transition(plan, Verb.LOSE_TRACK, actor=actors.COMMITTER, details=details, **changes)
     if outcome.kind is Kind.UNRESOLVED:
         transition(plan, Verb.GIVE_UP, actor=actors.COMMITTER, details={"reason": outcome.reason})
+
+
+def _resend_at(
+    plan: Plan, attempts: Sequence[Attempt], outcome: Outcome, now: datetime
+) -> datetime | None:
+    """When the same key is sent again; None: reads only from here (T-9, T-13)."""
+    if outcome.stop_resends:
+        return None
+    if outcome.kind in (Kind.NOT_SENT, Kind.RETRY_LATER):
+        return next_unsent(attempts, now, outcome.retry_after)
+    return next_resend(plan, attempts, now, outcome.retry_after)
 
 
 def open_circuit(plan: Plan, outcome: Outcome, now: datetime) -> None:

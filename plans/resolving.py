@@ -15,13 +15,15 @@ from plans import errors, timestamps
 from plans.clock import clock
 from plans.exchanges import Answer, Exchange
 from plans.lifecycle import Verb, transition
-from plans.models import Attempt, Plan
-from plans.outcomes import Kind, Outcome, Reading, ReadKind, read_state, settle_after_read
-from plans.reading import plan_secrets, read_plan
-from plans.recording import settle
+from plans.models import Plan
+from plans.outcomes import Kind, Outcome, Reading, ReadKind, settle_after_read
+from plans.reading import READ_EVERY, following_read, judge_reading, plan_secrets, read_plan
+from plans.recording import lose_open_attempt, settle
+from plans.retrying import retried
+from plans.sending import unknown_deadline
 from plans.status import Status
 
-READ_EVERY: Final = timedelta(seconds=5)
+WHILE_IN_PROGRESS: Final = timedelta(seconds=1)
 MAX_NOTE: Final = 4_000
 
 
@@ -33,16 +35,16 @@ def resolve(pk: int) -> None:
     if not plan.target.reads_back:
         return
     exchange = read_plan(plan.target, plan.plan_id)
-    reading = _judge(plan, exchange)
     with transaction.atomic():
         plan = Plan.objects.locked(pk)
         now = clock()
+        reading = judge_reading(plan, exchange, now)
         _remember(plan, reading, exchange, now)
-        if plan.status == Status.UNKNOWN:
-            _act(plan, settle_after_read(reading, None), now)
-        elif plan.status == Status.COMMITTING and reading.kind is ReadKind.APPLIED:
-            # A resend is on its way; the first attempt had been applied (T-12).
-            _close_open_attempt(plan, now)
+        resent = plan.status == Status.COMMITTING and reading.kind is ReadKind.APPLIED
+        if resent:
+            # A resend is on its way; an earlier attempt had been applied (T-12).
+            lose_open_attempt(plan, "settled-by-reading", now)
+        if resent or plan.status == Status.UNKNOWN:
             _act(plan, settle_after_read(reading, None), now)
 
 
@@ -53,25 +55,12 @@ def _claim_read(pk: int) -> Plan | None:
         now = clock()
         if plan.status != Status.UNKNOWN or not plan.next_read_at or plan.next_read_at > now:
             return None
-        deadline = (plan.unknown_since or now) + timedelta(
-            seconds=plan.target.unknown_deadline_seconds
-        )
-        if now >= deadline:
+        if now >= unknown_deadline(plan, now):
             reason = "no trustworthy answer before the deadline"
             transition(plan, Verb.GIVE_UP, actor=actors.CLOCK, details={"reason": reason})
             return None
-        following = min(now + READ_EVERY, deadline) if plan.target.reads_back else deadline
-        Plan.objects.filter(pk=pk).update(next_read_at=following)
+        Plan.objects.filter(pk=pk).update(next_read_at=following_read(plan, now))
         return plan
-
-
-def _judge(plan: Plan, exchange: Exchange) -> Reading:
-    return read_state(
-        exchange,
-        plan_id=plan.plan_id,
-        consumed_plans_readable=plan.target.consumed_plans_readable,
-        past_expiry=clock() >= plan.expires_at,
-    )
 
 
 def _remember(plan: Plan, reading: Reading, exchange: Exchange, now: datetime) -> None:
@@ -87,10 +76,8 @@ def _remember(plan: Plan, reading: Reading, exchange: Exchange, now: datetime) -
 
 def _act(plan: Plan, outcome: Outcome, now: datetime) -> None:
     if outcome.kind is Kind.UNKNOWN:
-        if not outcome.may_resend and plan.next_attempt_at is not None:
-            # The target is at work on it: wait at least as long as until the next read.
-            later = max(plan.next_attempt_at, now + timedelta(seconds=1))
-            Plan.objects.filter(pk=plan.pk).update(next_attempt_at=later)
+        if not outcome.may_resend:
+            _wait_for_the_target(plan, now)
         return
     if outcome.kind is Kind.UNRESOLVED:
         details = {"reason": outcome.reason}
@@ -99,10 +86,12 @@ def _act(plan: Plan, outcome: Outcome, now: datetime) -> None:
     settle(plan, outcome, secrets=plan_secrets(plan), now=now)
 
 
-def _close_open_attempt(plan: Plan, now: datetime) -> None:
-    plan.attempts.filter(outcome=Attempt.Outcome.OPEN).update(
-        outcome=Attempt.Outcome.UNKNOWN, reason="settled-by-reading", closed_at=now
-    )
+def _wait_for_the_target(plan: Plan, now: datetime) -> None:
+    """It is at work on the plan: look again soon, and send nothing before it has been looked at."""
+    changes = {"next_read_at": min(now + WHILE_IN_PROGRESS, unknown_deadline(plan, now))}
+    if plan.next_attempt_at is not None:
+        changes["next_attempt_at"] = max(plan.next_attempt_at, now + READ_EVERY)
+    Plan.objects.filter(pk=plan.pk).update(**changes)
 
 
 def due() -> list[int]:
@@ -117,12 +106,15 @@ def read_now(pk: int) -> Reading | None:
     if not plan.target.reads_back:
         return None
     exchange = read_plan(plan.target, plan.plan_id)
-    reading = _judge(plan, exchange)
     with transaction.atomic():
-        _remember(Plan.objects.locked(pk), reading, exchange, clock())
+        plan = Plan.objects.locked(pk)
+        now = clock()
+        reading = judge_reading(plan, exchange, now)
+        _remember(plan, reading, exchange, now)
     return reading
 
 
+@retried
 def checked(pk: int, *, applied: bool, note: str, actor: Actor) -> Plan:
     """A person looked at the target and says what happened (T-10). Raises Problems (422, 409)."""
     note = note.strip()

@@ -21,6 +21,8 @@ LEASE_SLACK: Final = timedelta(seconds=15)
 UNDECLARED_RETENTION: Final = 300.0
 # How long an approved plan waits before it looks again at an open circuit.
 CIRCUIT_WAIT: Final = timedelta(seconds=20)
+CANNOT_RETRY: Final = "the target cannot retry safely"
+CONNECTION_CHANGED: Final = "the target's address or credential was changed"
 NEVER_COUNTED: Final = (Attempt.Outcome.NOT_SENT, Attempt.Outcome.RETRY_LATER)
 
 
@@ -31,6 +33,7 @@ class Hold(StrEnum):
     CONNECTION_CHANGED = "connection_changed"
     NO_LONGER_APPROVED = "no_longer_approved"
     CIRCUIT_OPEN = "circuit_open"
+    ATTEMPT_USED = "attempt_used"
     READS_ONLY = "reads_only"
 
 
@@ -40,39 +43,69 @@ class Held:
     reason: str
 
 
-def hold_first_send(plan: Plan, now: datetime) -> Held | None:
+def hold_first_send(plan: Plan, attempts: Sequence[Attempt], now: datetime) -> Held | None:
     """T-3, while no attempt is unknown: every condition of this moment; None: send."""
     margin = send_margin(
         (plan.expires_at - plan.received_at).total_seconds(), plan.target.total_timeout_seconds
     )
-    if now + timedelta(seconds=margin) >= plan.expires_at:
+    if now >= plan.decide_by or now + timedelta(seconds=margin) >= plan.expires_at:
         return Held(Hold.TOO_LATE, "the time left is shorter than a send may take")
     if plan.connection_version != plan.target.connection_version:
-        return Held(Hold.CONNECTION_CHANGED, "the target's address or credential was changed")
+        return Held(Hold.CONNECTION_CHANGED, CONNECTION_CHANGED)
     if objection := oversight().objection_to_sending(plan):
         return Held(Hold.NO_LONGER_APPROVED, objection)
     if plan.target.circuit_opened_at is not None:
         return Held(Hold.CIRCUIT_OPEN, plan.target.circuit_reason)
+    if not plan.target.idempotency and first_contact(attempts):
+        return Held(Hold.ATTEMPT_USED, CANNOT_RETRY)
     return None
 
 
 def hold_resend(plan: Plan, attempts: Sequence[Attempt], now: datetime) -> Held | None:
     """T-9, once an attempt is unknown: the same key again, within every bound; None: send."""
+    reason = _clock_against_resend(plan, attempts, now) or _change_against_resend(plan, attempts)
+    return Held(Hold.READS_ONLY, reason) if reason else None
+
+
+def _clock_against_resend(plan: Plan, attempts: Sequence[Attempt], now: datetime) -> str | None:
     target = plan.target
-    counted = [a for a in attempts if a.outcome not in NEVER_COUNTED]
-    if not target.idempotency:
-        return Held(Hold.READS_ONLY, "the target cannot retry safely")
-    if len(counted) > len(target.retry_delays_seconds):
-        return Held(Hold.READS_ONLY, "all retries are used")
-    retention = target.key_retention_seconds or UNDECLARED_RETENTION
-    first = plan.first_sent_at or attempts[0].started_at
-    if now >= first + timedelta(seconds=retention / 2):
-        return Held(Hold.READS_ONLY, "the target may have forgotten the key")
+    retention = target.key_retention_seconds
+    kept = UNDECLARED_RETENTION if retention is None else retention
+    if now >= (first_contact(attempts) or now) + timedelta(seconds=kept / 2):
+        return "the target may have forgotten the key"
     if now >= plan.expires_at and not target.enforces_expiry:
-        return Held(Hold.READS_ONLY, "the plan has expired")
-    if plan.connection_version != target.connection_version:
-        return Held(Hold.READS_ONLY, "the target's address or credential was changed")
+        return "the plan has expired"
+    if now >= unknown_deadline(plan, now):
+        return "the time to find out is over"
     return None
+
+
+def _change_against_resend(plan: Plan, attempts: Sequence[Attempt]) -> str | None:
+    target = plan.target
+    if not target.idempotency:
+        return CANNOT_RETRY
+    if len(_counted(attempts)) > len(target.retry_delays_seconds):
+        return "all retries are used"
+    if plan.connection_version != target.connection_version:
+        return CONNECTION_CHANGED
+    # The first attempt may have come to nothing: then a resend is what applies the plan (T-3).
+    return oversight().objection_to_sending(plan)
+
+
+def _counted(attempts: Sequence[Attempt]) -> list[Attempt]:
+    return [a for a in attempts if a.outcome not in NEVER_COUNTED]
+
+
+def first_contact(attempts: Sequence[Attempt]) -> datetime | None:
+    """When the target may have seen the key first; an attempt that never left showed it nothing."""
+    sent = (a.started_at for a in attempts if a.outcome != Attempt.Outcome.NOT_SENT)
+    return min(sent, default=None)
+
+
+def unknown_deadline(plan: Plan, now: datetime) -> datetime:
+    """When automatic resolution ends and a person must look (T-10)."""
+    seconds = plan.target.unknown_deadline_seconds
+    return (plan.unknown_since or now) + timedelta(seconds=seconds)
 
 
 def lease_until(plan: Plan, now: datetime) -> datetime:
@@ -102,13 +135,17 @@ def next_resend(
     plan: Plan, attempts: Sequence[Attempt], now: datetime, retry_after: float | None
 ) -> datetime | None:
     """When an unknown is retried; None: reads only from here (T-9). `Retry-After` bounds below."""
-    counted = [a for a in attempts if a.outcome not in NEVER_COUNTED]
     jitter = random.uniform(-0.2, 0.2)
-    delay = retry_delay(max(1, len(counted)), plan.target.retry_delays_seconds, jitter)
+    delay = retry_delay(max(1, len(_counted(attempts))), plan.target.retry_delays_seconds, jitter)
     if delay is None:
         return None
     due = now + timedelta(seconds=max(delay, retry_after or 0.0))
     return due if hold_resend(plan, attempts, due) is None else None
+
+
+def while_it_may_be_sent(plan: Plan, due: datetime) -> datetime:
+    """No wait outlasts the window: at its end the plan expires (FM-12). decide_by is cut to ms."""
+    return min(due, plan.decide_by + timedelta(milliseconds=1))
 
 
 def next_unsent(attempts: Sequence[Attempt], now: datetime, retry_after: float | None) -> datetime:

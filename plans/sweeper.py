@@ -9,14 +9,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
+from enum import StrEnum
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from django.db import transaction
 
 from audit import actors
-from plans import committing, intents, replanning, resolving, verification
+from plans import committing, expiry, intents, replanning, resolving, verification
 from plans.clock import clock
 from plans.errors import NotReplannable
 from plans.lifecycle import Verb, allowed, transition
@@ -27,44 +29,50 @@ from plans.status import OPEN, Status
 HEAD_START: Final = timedelta(seconds=0.7)
 BATCH: Final = 200
 
-type Work = Callable[[], object]
+
+class Lane(StrEnum):
+    """Who does it: the rows' own work, commits, and everything else that calls a target."""
+
+    ROWS = "rows"
+    COMMITS = "commits"
+    READS = "reads"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One row's due work. `lane`: what may wait for a target must not hold up what cannot."""
+
+    act: Callable[[int], object] | Callable[[uuid.UUID], object]
+    pk: Any
+    lane: Lane
+
+    @property
+    def key(self) -> tuple[str, Any]:
+        """Equal for the same work found again."""
+        return self.act.__name__, self.pk
+
+    def __call__(self) -> None:
+        self.act(self.pk)
 
 
 def due_work() -> list[Work]:
     """One look at the clock: every piece of work that is due, as calls to make in any order."""
-    finders: Iterable[tuple[Callable[[int], object], Callable[[], list[int]]]] = (
-        (expire, expired),
-        (carry_out, partial(committing.due, HEAD_START)),
-        (resolving.resolve, resolving.due),
-        (verification.verify, partial(verification.due, HEAD_START)),
-        (replanning.run, partial(replanning.due, HEAD_START)),
-        (make_others_stale, committed_over_others),
+    finders: Iterable[tuple[Callable[[int], object], Callable[[], list[int]], Lane]] = (
+        (expiry.expire, partial(expiry.due, BATCH), Lane.ROWS),
+        (carry_out, partial(committing.due, HEAD_START), Lane.COMMITS),
+        (resolving.resolve, resolving.due, Lane.READS),
+        (verification.verify, partial(verification.due, HEAD_START), Lane.READS),
+        (replanning.run, partial(replanning.due, HEAD_START), Lane.READS),
+        (make_others_stale, committed_over_others, Lane.ROWS),
     )
-    work: list[Work] = [partial(act, pk) for act, find in finders for pk in find()]
-    work += [partial(end_lifespan, pk) for pk in outlived()]
-    return work
+    work = [Work(act, pk, lane) for act, find, lane in finders for pk in find()]
+    return work + [Work(end_lifespan, pk, Lane.ROWS) for pk in outlived()]
 
 
 def carry_out(pk: int) -> None:
     """An attempt, and at once the read that an answer without proof calls for."""
     if committing.commit(pk) is not None:
         resolving.resolve(pk)
-
-
-def expired() -> list[int]:
-    """Plans past their `decide_by` that wait for people or for a first send."""
-    waiting = (Status.VERIFYING, Status.PENDING, Status.APPROVED)
-    rows = Plan.objects.filter(status__in=waiting, decide_by__lte=clock())
-    return list(rows.order_by("decide_by").values_list("pk", flat=True)[:BATCH])
-
-
-def expire(pk: int) -> None:
-    """Close one plan whose time is over, by the clock after the lock (B-3)."""
-    with transaction.atomic():
-        plan = Plan.objects.locked(pk)
-        still_waits = plan.status in (Status.VERIFYING, Status.PENDING, Status.APPROVED)
-        if still_waits and plan.decide_by <= clock():
-            transition(plan, Verb.EXPIRE, actor=actors.CLOCK)
 
 
 def committed_over_others() -> list[int]:
@@ -78,7 +86,7 @@ def make_others_stale(pk: int) -> None:
     committed = Plan.objects.with_names().get(pk=pk)
     for other in others_on_the_same_objects(committed):
         with transaction.atomic():
-            plan = Plan.objects.locked(other)
+            plan = Plan.objects.locked_with_intent(other)
             if allowed(plan, Verb.MARK_STALE) and plan.received_at <= committed.status_at:
                 reason = "another plan on the same object was committed"
                 details = {"reason": reason, "committed": committed.plan_id}

@@ -29,7 +29,6 @@ log = structlog.get_logger(__name__)
 
 # One claim at a time; an unreachable target is asked again after it, until the plan expires.
 LEASE: Final = timedelta(seconds=15)
-RISK_RANK: Final = {"critical": 0, "high": 1, "medium": 2, "low": 3}
 
 
 class Unreadable(Exception):
@@ -141,10 +140,8 @@ def _accept(pk: int, facts: dict[str, Any], verb: Verb) -> None:
     with transaction.atomic():
         plan = Plan.objects.locked(pk)
         now = clock()
-        if plan.status != Status.VERIFYING:
-            return
-        if plan.decide_by <= now:
-            transition(plan, Verb.EXPIRE, actor=actors.CLOCK)
+        if plan.status != Status.VERIFYING or plan.decide_by <= now:
+            # Too late to be decided on: the sweep expires it.
             return
         for name, value in {**facts, "verified_at": now}.items():
             setattr(plan, name, value)
@@ -158,13 +155,7 @@ def _accept(pk: int, facts: dict[str, Any], verb: Verb) -> None:
             **facts,
             verified_at=now if plan.verified else None,
             verify_at=None,
-            title=seen.title,
-            asked=seen.asked,
-            risk=seen.risk,
-            risk_rank=RISK_RANK[seen.risk],
-            policy_version=seen.policy_version,
-            approvals_required=seen.approvals_required,
-            digest=seen.digest,
+            **seen.columns(),
         )
 
 
