@@ -173,8 +173,8 @@ def configured(item: Mapping[str, Any]) -> list[Part]:
         return [shown(item.get("key")), Part(" "), shown(item["words"], "")]
     if "to" not in item:
         return [shown(item.get("key"))]
-    before, after = shown(item.get("from")), shown(item["to"])
-    return [shown(item.get("key")), Part(" "), before, Part(" → "), after]
+    before = [shown(item["from"]), Part(" → ")] if item.get("from") is not None else []
+    return [shown(item.get("key")), Part(" "), *before, shown(item["to"])]
 
 
 def answer(told: Told) -> list[Part]:

@@ -28,7 +28,10 @@ class KeyChange:
     words: str = ""
 
     def line(self) -> str:
-        return f"{self.key}: {self.words or f'{_shown(self.before)} → {_shown(self.after)}'}"
+        if self.words:
+            return f"{self.key}: {self.words}"
+        before = "" if self.before is None else f"{_shown(self.before)} → "
+        return f"{self.key}: {before}{_shown(self.after)}"
 
     def details(self) -> dict[str, Any]:
         if self.words:
