@@ -116,7 +116,8 @@ class Application:
             while True:
                 answer, wait, began = await self._run(scope, body)
                 left = until - loop.time()
-                if gone is None or answer.status != 304 or not wait.keys or left <= 0:
+                idle = answer.status == 304 or wait.nothing_new
+                if gone is None or not idle or not wait.keys or left <= 0:
                     break
                 await self.waiters.change(wait.keys, since=began, seconds=left, gone=gone)
                 if gone.done():

@@ -21,9 +21,13 @@ _HORIZON: Final = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 
 @dataclass(slots=True)
 class Wait:
-    """Filled in by a view: any event under one of the keys may change the answer."""
+    """Filled in by a view: any event under one of the keys may change the answer.
+
+    `nothing_new`: an answer without an ETag (no work, an empty page) that may be held back.
+    """
 
     keys: set[str] = field(default_factory=set)
+    nothing_new: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,3 +176,45 @@ class ProblemOut(BaseModel):
     plan_id: str | None = None
     plan_status: str | None = None
     replaced_by: str | None = None
+
+
+class WritesOut(BaseModel):
+    """The plans that a reported write made stale, and those in flight that it could not (A-10)."""
+
+    stale: list[PlanOut]
+    in_flight: list[PlanOut]
+
+
+class TaskEndOut(BaseModel):
+    """What was abandoned with the task, and what the target still decides (A-11)."""
+
+    abandoned: list[PlanOut]
+    in_flight: list[PlanOut]
+
+
+class ClaimOut(ReplanOut):
+    """A re-plan in your hands, and the plan that it replaces (A-13)."""
+
+    intent_id: str
+    target: str
+    operation: str
+    task_id: str
+    asked: Asked
+    plan: PlanOut | None
+
+
+class EventOut(BaseModel):
+    id: int
+    at: str
+    type: str
+    target: str | None
+    plan_id: str | None
+    intent_id: str | None
+    task_id: str | None
+    from_: str | None = Field(alias="from")
+    to: str | None
+
+
+class EventPage(BaseModel):
+    items: list[EventOut]
+    next: str = Field(description="Pass it as `after`: never null, the feed goes on.")

@@ -14,6 +14,7 @@ from django.db.models import QuerySet
 
 from audit.models import ClockTimestamp
 from plans.errors import InvalidCursor, InvalidLimit, InvalidParameter, NotFound
+from plans.feed import Cursor
 from plans.inspection import TASK_ID
 from plans.models import Agent, Intent, Plan, Replan
 from plans.schemas import is_plan_id
@@ -98,8 +99,17 @@ def page_of(agent: Agent, query: Mapping[str, list[str]]) -> Page:
     return Page(plans, _cursor(agent, plans[-1].pk) if more else None)
 
 
-def _once(query: Mapping[str, list[str]]) -> dict[str, str]:
-    allowed = {"status", "task_id", "intent_id", "cursor", "limit"}
+def feed_query(query: Mapping[str, list[str]]) -> tuple[Cursor, int]:
+    """Where a reader of events goes on, and how many it takes. Raises Problems (422)."""
+    given = _once(query, frozenset({"after", "limit"}))
+    after = given.get("after")
+    return Cursor() if after is None else Cursor.parse(after), _limit(given.get("limit"))
+
+
+_PARAMETERS: Final = frozenset({"status", "task_id", "intent_id", "cursor", "limit"})
+
+
+def _once(query: Mapping[str, list[str]], allowed: frozenset[str] = _PARAMETERS) -> dict[str, str]:
     for name, values in query.items():
         if name not in allowed:
             raise InvalidParameter("There is no such parameter here.")

@@ -78,7 +78,7 @@ def _plan(plan: Plan, decision: Members | None, now: datetime) -> Members:
         "commit": _commit(plan),
         "replaces": plan.replaces.plan_id if plan.replaces else None,
         "replaced_by": successor_id(plan),
-        "replan": _replan(replan),
+        "replan": replan and represent_replan(replan),
         "next_action": next_action(plan, replan),
         "links": _links(plan),
     }
@@ -110,9 +110,8 @@ def _picked(stored: Members | None, *names: str) -> Members | None:
     return None if stored is None else {name: stored.get(name) for name in names}
 
 
-def _replan(replan: Replan | None) -> Members | None:
-    if replan is None:
-        return None
+def represent_replan(replan: Replan) -> Members:
+    """A re-plan, its next try only while it waits."""
     waits = replan.status in Replan.WAITING
     return {
         "id": replan.pk,
@@ -189,7 +188,7 @@ def represent_intent(
         "changed": _moved(plan),
         "decision": current["decision"] if current else None,
         "plan": current,
-        "replan": _replan(replan),
+        "replan": replan and represent_replan(replan),
         "created_at": rfc3339(intent.created_at),
         "lives_until": rfc3339(intent.lives_until),
         "server_time": rfc3339(now),

@@ -235,3 +235,31 @@ class AbandonmentIn(Strict):
 
     reason: Literal["task_end", "intent_changed", "expiry", "other"]
     note: str | None = Field(None, max_length=4000)
+
+
+Object = Annotated[str, Field(min_length=1, max_length=300)]
+
+
+class WritesIn(Strict):
+    """What a tool of the agent's wrote; `["*"]` means that it may have been anything (A-10)."""
+
+    objects: list[Object] = Field(min_length=1, max_length=200)
+    tool: str = Field(min_length=1, max_length=200)
+
+
+class TaskEndIn(Strict):
+    """The agent is done with its task (A-11)."""
+
+    outcome: str | None = Field(None, max_length=4000)
+
+
+class ClaimIn(Strict):
+    """Nothing: any open re-plan; a `replan_id`: that one again, which renews its lease (A-13)."""
+
+    replan_id: Annotated[int, Field(ge=1, le=MAX_SAFE_ID)] | None = None
+
+
+class FailureIn(Strict):
+    """Why it cannot be planned now (A-13)."""
+
+    reason: str = Field(min_length=1, max_length=2000)
