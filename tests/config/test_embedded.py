@@ -6,6 +6,7 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -57,6 +58,8 @@ def test_committed_rows_survive_a_crash_on_the_same_address(cluster: Cluster) ->
         connection.execute("CREATE TABLE kept AS SELECT 7 AS n")
     for pid in pids(cluster):
         os.kill(pid or 0, signal.SIGKILL)
+    while pids(cluster) != [None, None]:
+        time.sleep(0.01)
     cluster.start()
     assert cluster.urls() == before
     assert number_in(cluster, "SELECT n FROM kept") == 7
