@@ -25,7 +25,7 @@ from plans.errors import (
     Problem,
     SignInRequired,
 )
-from plans.replies import API, PROBLEM_TYPE, problem_reply, refuse, wants_problem
+from plans.replies import API, PROBLEM_TYPE, is_machine, problem_reply, refuse, wants_problem
 
 type Handler = Callable[[HttpRequest], HttpResponseBase]
 
@@ -114,7 +114,7 @@ class PeopleOnly:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if request.method not in SAFE_METHODS and not request.path.startswith(API):
-            if request.headers.get("Authorization", "").lower().startswith("bearer"):
+            if is_machine(request):
                 log.warning("a machine tried to decide", path=request.path)
                 return refuse(request, MachineCannotDecide())
             if request.headers.get("Sec-Fetch-Site", "").lower() not in OWN_SITE:

@@ -1,7 +1,5 @@
 """Addresses of every page and endpoint."""
 
-from importlib.util import find_spec
-
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
@@ -9,20 +7,14 @@ from django.views.generic import RedirectView
 from config import documentation, health, refusals
 from config.api import interface
 
-
-def _pages(prefix: str, module: str) -> list[URLPattern | URLResolver]:
-    try:
-        return [path(prefix, include(module))] if find_spec(module) else []
-    except ImportError:
-        return []
-
-
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(pattern_name="review"), name="home"),
     path("accounts/", include("allauth.urls")),
-    *_pages("", "approvals.urls"),
-    *_pages("audit/", "audit.urls"),
+    path("", include("approvals.urls")),
+    path("audit/", include("audit.urls")),
     path("admin/", admin.site.urls),
+    # Without this the root of the interface would be found with a slash, by a redirect (BI-47).
+    path("api/v1", refusals.not_found),
     path("api/v1/docs", documentation.api_docs, name="api_docs"),
     path("api/v1/", interface.urls),
     path("docs", documentation.api_docs),

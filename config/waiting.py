@@ -1,7 +1,7 @@
 """Requests that wait for a change: no thread and no database connection each (A-5).
 
-One poller per process looks at the trail every quarter of a second, while anybody waits, and wakes
-those whose keys it finds there.
+One poller per process looks at the trail every quarter of a second, while anybody waits and a
+little longer, and wakes those whose keys it finds there.
 """
 
 import asyncio
@@ -15,6 +15,8 @@ from plans.changes import Look, look, stop_looking
 
 log = structlog.get_logger(__name__)
 PERIOD_SECONDS: Final = 0.25
+# Who was woken usually waits again at once; a new poller would wake everybody to begin with.
+LINGER_SECONDS: Final = 5.0
 # No request takes longer between reading its rows and asking to be woken.
 REMEMBERED_SECONDS: Final = 60.0
 MANY: Final = 5_000
@@ -81,9 +83,12 @@ class Waiters:
         thread = ThreadPoolExecutor(1, thread_name_prefix="waiting")
         horizon: int | None = None
         seen: set[int] = set()
+        loop = asyncio.get_running_loop()
+        needed = loop.time()
         try:
-            while self._events:
+            while self._events or loop.time() < needed + LINGER_SECONDS:
                 horizon, seen = await self._look_once(thread, horizon, seen)
+                needed = loop.time() if self._events else needed
                 await asyncio.sleep(PERIOD_SECONDS)
         finally:
             self._poller = self._watching_since = None

@@ -83,7 +83,14 @@ def refuse(request: HttpRequest, problem: Problem) -> HttpResponse:
 
 
 def wants_problem(request: HttpRequest) -> bool:
-    return request.path.startswith(API) or PROBLEM_TYPE in request.headers.get("Accept", "")
+    """Whoever calls the REST interface, holds a key (and missed the path), or says so."""
+    if request.path.startswith(API) or PROBLEM_TYPE in request.headers.get("Accept", ""):
+        return True
+    return is_machine(request) and "text/html" not in request.headers.get("Accept", "")
+
+
+def is_machine(request: HttpRequest) -> bool:
+    return request.headers.get("Authorization", "").lower().startswith("bearer")
 
 
 def json_reply(

@@ -77,7 +77,7 @@ def test_another_agents_plan_cannot_be_submitted_again(
     [
         INPUTS,
         '{ "invoice_id" : "4412",\n\t"amount_cents" : 48000 }',
-        '{"invoice_id":"\\u0034412","amount_cents":4.8e4}',
+        '{"invoice_id":"\\u0034412","amount_cents":48000}',
     ],
 )
 def test_the_inputs_text_is_kept_byte_for_byte(api: Api, text: str) -> None:

@@ -1,0 +1,288 @@
+"""Long polls against a real server, with its threads and connections counted (A-5)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from django.conf import settings
+from django.db import connection, transaction
+from pytest_django import DjangoDbBlocker
+
+from audit.actors import CLOCK
+from audit.models import ClockTimestamp
+from config.servers import free_port
+from plans.lifecycle import Verb, transition
+from plans.models import ApiKey, Operation, Plan
+from tests.plans.api_calls import TOKEN, submission
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROOT = Path(__file__).resolve().parents[2]
+WAITERS = 300
+
+
+class Server:
+    """uvicorn in a process of its own, on the database of this test."""
+
+    def __init__(self, log: Path) -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}"
+        self.port = port
+        database = connection.settings_dict
+        address = "postgresql://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(**database)
+        environment = os.environ | {
+            "DATABASE_URL": address,
+            "SECRET_KEY": settings.SECRET_KEY,
+            "COUNTERSIGN_KEYS": ",".join(settings.ENCRYPTION_KEYS),
+            "COUNTERSIGN_ROLE": "web-under-test",
+            "BASE_URL": self.url,
+        }
+        command = [sys.executable, "-m", "uvicorn", "config.asgi:application", "--port", str(port)]
+        self.log = log
+        with log.open("w") as file:
+            self.process = subprocess.Popen(
+                command, cwd=ROOT, env=environment, stdout=file, stderr=subprocess.STDOUT
+            )
+        self.wait_until_up()
+
+    def wait_until_up(self) -> None:
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            try:
+                httpx.get(f"{self.url}/health/live", timeout=5)
+            except httpx.HTTPError:
+                assert self.process.poll() is None, self.log.read_text()
+                time.sleep(0.1)
+            else:
+                return
+        raise AssertionError(self.log.read_text())
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.wait(15)
+
+    @property
+    def threads(self) -> int:
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        line = next(line for line in status.splitlines() if line.startswith("Threads:"))
+        return int(line.split()[1])
+
+    @property
+    def connections(self) -> int:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s",
+                ["countersign-web-under-test"],
+            )
+            return int(cursor.fetchone()[0])
+
+
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory,
+    django_db_setup: None,
+    django_db_blocker: DjangoDbBlocker,
+) -> Iterator[Server]:
+    log = tmp_path_factory.mktemp("web") / "server.log"
+    with django_db_blocker.unblock():
+        server = Server(log)
+    yield server
+    server.stop()
+    assert TOKEN not in log.read_text()
+
+
+@pytest.fixture
+def web(server: Server, api_key: str, refund: Operation) -> Iterator[httpx.Client]:
+    headers = {"Authorization": f"Bearer {api_key}"}
+    with httpx.Client(base_url=f"{server.url}/api/v1", headers=headers, timeout=40) as client:
+        yield client
+
+
+def submitted(web: httpx.Client, plan_id: str = "pl_1") -> httpx.Response:
+    answer = web.post("/plans", json=submission(plan_id))
+    assert answer.status_code == 201, answer.text
+    return answer
+
+
+def later(seconds: float, act: Callable[[], Any]) -> threading.Timer:
+    timer = threading.Timer(seconds, act)
+    timer.start()
+    return timer
+
+
+def follow(plan_id: str, verb: Verb) -> None:
+    with transaction.atomic():
+        pk = Plan.objects.values_list("pk", flat=True).get(plan_id=plan_id)
+        transition(Plan.objects.locked(pk), verb, actor=CLOCK)
+
+
+def wait(web: httpx.Client, path: str, tag: str, seconds: int = 20) -> tuple[httpx.Response, float]:
+    began = time.monotonic()
+    headers = {"If-None-Match": tag, "Prefer": f"wait={seconds}"}
+    answer = web.get(path, headers=headers)
+    return answer, time.monotonic() - began
+
+
+def test_without_a_tag_it_answers_at_once(web: httpx.Client) -> None:
+    submitted(web)
+    began = time.monotonic()
+    answer = web.get("/plans/billing/pl_1", headers={"Prefer": "wait=20"})
+    assert answer.status_code == 200
+    assert "Preference-Applied" not in answer.headers
+    assert time.monotonic() - began < 2
+
+
+def test_it_waits_for_a_change(web: httpx.Client) -> None:
+    tag = submitted(web).headers["ETag"]
+    body = {"reason": "other"}
+    later(1.0, lambda: web.post("/plans/billing/pl_1/abandonment", json=body))
+    answer, took = wait(web, "/plans/billing/pl_1", tag)
+    assert (answer.status_code, answer.json()["status"]) == (200, "abandoned")
+    assert answer.headers["Preference-Applied"] == "wait=20"
+    assert 0.9 < took < 3
+
+
+def test_an_intent_waits_too(web: httpx.Client) -> None:
+    intent = submitted(web).json()["links"]["intent"]
+    tag = web.get(intent).headers["ETag"]
+    later(0.5, lambda: web.post("/plans", json=submission("pl_2", replaces="pl_1")))
+    answer, took = wait(web, intent, tag)
+    assert (answer.status_code, answer.json()["plan"]["plan_id"]) == (200, "pl_2")
+    assert took < 3
+
+
+def test_the_end_of_the_wait_is_a_304(web: httpx.Client) -> None:
+    tag = submitted(web).headers["ETag"]
+    later(0.3, lambda: submitted(web, "pl_2"))
+    answer, took = wait(web, "/plans/billing/pl_1", tag, seconds=1)
+    assert (answer.status_code, answer.headers["ETag"]) == (304, tag)
+    assert answer.headers["Preference-Applied"] == "wait=1"
+    assert 0.9 < took < 2.5
+
+
+def test_a_change_that_commits_late_wakes_too(web: httpx.Client) -> None:
+    """Its event has a lower ID and a lower transaction than others that were seen before it."""
+    tag = submitted(web).headers["ETag"]
+    answers: list[tuple[httpx.Response, float]] = []
+    waiting = threading.Thread(
+        target=lambda: answers.append(wait(web, "/plans/billing/pl_1", tag)), daemon=True
+    )
+    waiting.start()
+    time.sleep(0.5)
+    with transaction.atomic():
+        follow("pl_1", Verb.VERIFY)
+        submitted(web, "pl_2")
+        time.sleep(1.0)
+        submitted(web, "pl_3")
+        assert not answers
+    committed = time.monotonic()
+    waiting.join(10)
+    assert answers[0][0].json()["status"] == "pending"
+    assert time.monotonic() - committed < 2
+
+
+def test_a_key_that_is_revoked_meanwhile_learns_nothing(web: httpx.Client) -> None:
+    tag = submitted(web).headers["ETag"]
+
+    def revoke_and_change() -> None:
+        try:
+            ApiKey.objects.update(revoked_at=ClockTimestamp())
+            follow("pl_1", Verb.VERIFY)
+        finally:
+            connection.close()
+
+    later(0.7, revoke_and_change)
+    answer, took = wait(web, "/plans/billing/pl_1", tag)
+    assert answer.status_code == 401
+    assert took < 5
+
+
+def test_three_hundred_wait_without_threads_or_connections(
+    server: Server, web: httpx.Client
+) -> None:
+    tag = submitted(web).headers["ETag"]
+    for _ in range(5):
+        web.get("/plans/billing/pl_1")
+    before = server.threads
+
+    async def waits() -> tuple[list[httpx.Response], int, int, float]:
+        limits = httpx.Limits(max_connections=WAITERS, max_keepalive_connections=0)
+        headers = {**web.headers, "If-None-Match": tag, "Prefer": "wait=30"}
+        url = f"{server.url}/api/v1/plans/billing/pl_1"
+        async with httpx.AsyncClient(limits=limits, headers=headers, timeout=60) as client:
+            waiting = [asyncio.ensure_future(client.get(url)) for _ in range(WAITERS)]
+            await asyncio.sleep(8)
+            assert not any(request.done() for request in waiting)
+            threads, connections = await asyncio.to_thread(counts)
+            began = time.monotonic()
+            await asyncio.to_thread(follow_in_thread)
+            answers = await asyncio.gather(*waiting)
+            return answers, threads, connections, time.monotonic() - began
+
+    def counts() -> tuple[int, int]:
+        try:
+            return server.threads, server.connections
+        finally:
+            connection.close()
+
+    def follow_in_thread() -> None:
+        try:
+            follow("pl_1", Verb.VERIFY)
+        finally:
+            connection.close()
+
+    answers, threads, connections, took = asyncio.run(waits())
+    assert {(a.status_code, a.json()["status"]) for a in answers} == {(200, "pending")}
+    # One thread looks at the trail for all of them, with one connection.
+    assert threads <= before + 3
+    assert connections <= 16
+    assert took < 15
+    print(
+        f"{WAITERS} waiters: {threads - before:+} threads, {connections} connections, {took:.1f} s"
+    )
+
+
+def test_a_large_body_is_refused_before_it_is_read(server: Server, web: httpx.Client) -> None:
+    big = b"x" * 10_000_000
+    for content in (big, iter([big[:65_536]] * 150)):
+        answer = web.post("/plans", content=content, headers={"Content-Type": "application/json"})
+        assert (answer.status_code, answer.json()["code"]) == (413, "body-too-large")
+
+
+def test_hidden_slashes_and_long_headers_lead_nowhere(server: Server, web: httpx.Client) -> None:
+    submitted(web)
+    authorization = web.headers["Authorization"]
+    body = b'{"reason":"other"}'
+    for path, statuses in {
+        "/api/v1/plans/billing/pl_1%2Fabandonment": {404},
+        "/api/v1/plans/billing/pl_1/abandonment%00": {404},
+        "/api/v1/plans/billing/../billing/pl_1/abandonment": {404},
+        "//api/v1/plans": {403},
+        "/API/v1/plans": {403},
+    }.items():
+        head = (
+            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {authorization}\r\n"
+            f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+            "Connection: close\r\n\r\n"
+        )
+        assert raw(server.port, head.encode() + body) in statuses
+    huge = f"GET /api/v1/plans HTTP/1.1\r\nHost: x\r\nX-Junk: {'x' * 200_000}\r\n\r\n"
+    assert raw(server.port, huge.encode()) in {400, 431}
+    assert Plan.objects.get().status == "verifying"
+
+
+def raw(port: int, request: bytes) -> int:
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as peer:
+        peer.sendall(request)
+        return int(peer.recv(4096).split()[1])
