@@ -26,12 +26,18 @@ def target() -> Iterator[ScriptedTarget]:
 
 
 @pytest.fixture
+def calls_in_the_tests_transaction(settings: Any) -> None:
+    """For tests of one thread: rolling a transaction back is ten times faster than a flush."""
+    settings.GATEWAY_ALLOW_IN_TRANSACTION = True
+
+
+@pytest.fixture
 def quick_billing(billing: Target, target: ScriptedTarget) -> Target:
     """Billing at the scripted target, with waits that a test can afford."""
     billing.base_url = target.base_url
     billing.connect_timeout_seconds = 0.4
-    billing.read_timeout_seconds = 0.3
-    billing.total_timeout_seconds = 0.5
+    billing.read_timeout_seconds = 0.2
+    billing.total_timeout_seconds = 0.4
     billing.save()
     return billing
 

@@ -7,6 +7,7 @@ from datetime import timedelta
 from audit.models import Event
 from plans.clock import clock
 from plans.models import Attempt, Plan
+from plans.resolving import resolve
 from plans.sweeper import carry_out
 
 TOKEN = "ptok_0123456789abcdef0123456789"
@@ -28,6 +29,13 @@ def send(plan: Plan) -> Plan:
     """The next attempt now, and the read that it may call for; the plan as it is after."""
     soon(plan)
     carry_out(plan.pk)
+    return fresh(plan)
+
+
+def read(plan: Plan) -> Plan:
+    """The next read of an unknown plan's state now."""
+    soon(plan)
+    resolve(plan.pk)
     return fresh(plan)
 
 
