@@ -25,7 +25,7 @@ from plans.errors import (
     Problem,
     SignInRequired,
 )
-from plans.replies import API, PROBLEM_TYPE, is_machine, problem_reply, refuse, wants_problem
+from plans.replies import API, is_machine, problem_reply, refuse, wants_problem
 
 type Handler = Callable[[HttpRequest], HttpResponseBase]
 
@@ -82,7 +82,9 @@ class Problems:
         if not wants_problem(request):
             return response
         kind: type[Problem] | None = None
-        if response.status_code >= 400 and response.headers.get("Content-Type") != PROBLEM_TYPE:
+        # What is JSON already was meant so: a problem, or the report of a health check.
+        is_page = response.headers.get("Content-Type", "").startswith("text/")
+        if response.status_code >= 400 and is_page:
             kind = _BY_STATUS.get(response.status_code)
         elif response.headers.get("Location", "").startswith(settings.LOGIN_URL):
             kind = SignInRequired

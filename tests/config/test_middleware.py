@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import InterfaceError, OperationalError
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.test import Client, RequestFactory
 
 from config import refusals
@@ -167,6 +167,15 @@ def test_no_plain_refusal_leaves_the_rest_interface(status: int) -> None:
     answer: Any = Problems(refuse)(factory.get("/api/v1/plans"))
     assert (answer.status_code, answer["Content-Type"]) == (status, PROBLEM)
     assert answer["Allow"] == "GET"
+
+
+def test_the_report_of_a_health_check_is_left_alone() -> None:
+    def unavailable(request: HttpRequest) -> HttpResponse:
+        return JsonResponse({"status": "unavailable"}, status=503)
+
+    request = factory.get("/health/ready", headers={"Accept": PROBLEM})
+    answer: Any = Problems(unavailable)(request)
+    assert json.loads(answer.content) == {"status": "unavailable"}
 
 
 def test_a_problem_keeps_its_own_words() -> None:

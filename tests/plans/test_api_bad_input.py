@@ -187,6 +187,7 @@ def test_a_member_is_missing(api: Api, name: str) -> None:
         (AMOUNT % "true", "inputs-invalid", "/inputs/amount_cents"),
         (AMOUNT % '"٤٨٠٠٠"', "inputs-invalid", "/inputs/amount_cents"),
         (AMOUNT % '" 48_000 "', "inputs-invalid", "/inputs/amount_cents"),
+        (AMOUNT % "48000.0", "inputs-invalid", "/inputs/amount_cents"),
         (AMOUNT % "48000.5", "inputs-invalid", "/inputs/amount_cents"),
         (AMOUNT % "0", "inputs-invalid", "/inputs/amount_cents"),  # BI-18
         (AMOUNT % "-1", "inputs-invalid", "/inputs/amount_cents"),

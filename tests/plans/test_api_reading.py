@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 from api_calls import TOKEN, Api, action, dry_run, submission, without
 from django.contrib.auth.models import User
-from django.db import connection, transaction
+from django.core.exceptions import SuspiciousOperation
+from django.db import InterfaceError, OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from approvals.models import Decision
 from audit.actors import CLOCK
+from plans import listing
 from plans.clock import clock
 from plans.envelopes import IntentOut, PlanOut, PlanPage
+from plans.errors import NotFound
 from plans.lifecycle import Verb, transition
 from plans.models import Agent, Intent, Operation, Plan, Replan
 
@@ -433,3 +436,29 @@ def test_an_intent_of_a_committed_plan_is_committed(api: Api, plan: Plan) -> Non
 
 def test_an_unknown_intent_is_not_there(api: Api) -> None:
     assert api.get(f"/intents/{uuid.uuid4()}").status_code == 404
+
+
+# What nobody foresaw
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (OperationalError("server closed the connection"), 503, "database-away"),
+        (InterfaceError("connection already closed"), 503, "database-away"),
+        (RuntimeError(f"a secret: {TOKEN}"), 500, "internal-error"),
+        (SuspiciousOperation("junk"), 400, "invalid-header"),
+        (NotFound(), 404, "not-found"),
+    ],
+)
+def test_every_error_is_a_problem_without_its_words(
+    api: Api, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, code: str
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr(listing, "page_of", fail)
+    answer = api.get("/plans")
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    assert ("Retry-After" in answer) is (status == 503)
+    assert "secret" not in answer.content.decode()
