@@ -149,11 +149,11 @@ class Desk:
 
     def _revised(self, replan: dict[str, Any]) -> Case:
         """The case as the reviewer wants it: the amount in the note, else half of the wish."""
-        asked = replan["inputs"]
-        inputs = dict(json.loads(asked) if isinstance(asked, str) else asked)
-        note = str(replan.get("note") or replan.get("reason") or "")
-        named = AMOUNT.search(note)
-        wish = float(named[0].replace(",", "")) * 100 if named else inputs["amount_cents"] / 2
-        inputs["amount_cents"] = max(1, round(wish))
-        words = f"The reviewer wrote: {note}" if note else "The reviewer asked for changes."
-        return Case(replan["task_id"], inputs, "Planned again after review", words, [])
+        inputs = json.loads(replan["asked"]["inputs"])
+        words = f"Planned again: {replan['reason'] or replan['cause']}"
+        if replan["cause"] == "changes_requested":
+            named = AMOUNT.search(replan["reason"])
+            wish = float(named[0].replace(",", "")) * 100 if named else inputs["amount_cents"] / 2
+            inputs["amount_cents"] = max(1, round(wish))
+            words = f"The reviewer wrote: {replan['reason']}"
+        return Case(replan["task_id"], inputs, replan["asked"]["summary"], words, [])

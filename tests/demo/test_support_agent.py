@@ -57,19 +57,22 @@ def test_there_is_a_case_that_tries_to_talk_its_way_through() -> None:
 
 
 @pytest.mark.parametrize(
-    ("note", "cents"),
+    ("cause", "note", "cents"),
     [
-        ("Only 1,100.50 please", 110050),
-        ("refund 20 of it", 2000),
-        ("half will do", 24000),
-        ("", 24000),
+        ("changes_requested", "Only 1,100.50 please", 110050),
+        ("changes_requested", "refund 20 of it", 2000),
+        ("changes_requested", "half will do", 24000),
+        ("conflicted", "billing answered 404", 48000),
     ],
 )
-def test_it_plans_again_as_the_reviewer_wrote(target: Target, note: str, cents: int) -> None:
-    inputs = '{"amount_cents":48000,"invoice_id":"4412"}'
-    replan = {"id": "1", "task_id": "case-1", "inputs": inputs, "note": note}
+def test_it_plans_again_as_the_reviewer_wrote(
+    target: Target, cause: str, note: str, cents: int
+) -> None:
+    asked = {"inputs": '{"amount_cents":48000,"invoice_id":"4412"}', "summary": "Late"}
+    replan = {"id": 1, "task_id": "case-1", "cause": cause, "reason": note, "asked": asked}
     case = Desk(target.agent, target.agent)._revised(replan)
     assert case.inputs == {"amount_cents": cents, "invoice_id": "4412"}
+    assert note in case.reason
 
 
 def test_a_refusal_names_no_token(target: Target) -> None:
