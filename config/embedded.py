@@ -196,15 +196,16 @@ class Cluster:
         port = self._ports()[name]
         while True:
             waited = time.monotonic() - begun
-            if not is_free(port) and waited > PATIENCE_SECONDS:
-                port = free_port()
-                self._remember(ports=self._ports() | {name: port})
             try:
-                return server.start(port)
+                if is_free(port):
+                    return server.start(port)
+                if waited > PATIENCE_SECONDS:
+                    port = free_port()
+                    self._remember(ports=self._ports() | {name: port})
             except EmbeddedError:
                 if waited > WAIT_SECONDS:
                     raise
-                time.sleep(0.2)
+            time.sleep(0.1)
 
     def _stop(self, names: tuple[str, ...], immediate: bool) -> None:
         for name, server in self._servers().items():

@@ -6,6 +6,7 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,11 +22,12 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    """Below a folder that only its owner may enter: as root, the servers live elsewhere."""
-    cluster = Cluster(tmp_path / "home", durable=False)
-    yield cluster
-    cluster.wipe()
+def cluster() -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        cluster = Cluster(Path(folder) / "home", durable=False)
+        yield cluster
+        cluster.wipe()
 
 
 def number_in(cluster: Cluster, statement: str) -> int:
@@ -49,6 +51,17 @@ def test_it_starts_adopts_and_stops_both(cluster: Cluster) -> None:
     assert pids(cluster) == first
     cluster.stop()
     assert pids(cluster) == [None, None]
+
+
+def test_below_a_closed_folder_they_run_without_opening_it(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    cluster = Cluster(tmp_path / "home", durable=False)
+    try:
+        cluster.start()
+        assert number_in(cluster, "SELECT 1") == 1
+        assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+    finally:
+        cluster.wipe()
 
 
 def test_committed_rows_survive_a_crash_on_the_same_address(cluster: Cluster) -> None:

@@ -87,6 +87,7 @@ def test_children_die_with_a_killed_supervisor(home: Path) -> None:
 
 def test_what_a_crash_left_behind_is_ended_before_the_next_start(home: Path) -> None:
     left = subprocess.Popen(SLEEPER, start_new_session=True)
+    assert eventually(lambda: Path(f"/proc/{left.pid}/cmdline").read_bytes() != b"")
     (home / "pids/sleeper.pid").write_text(str(left.pid))
     sleeper(home, [*SLEEPER[:-1], "pass"]).bury()
     assert left.poll() is None
