@@ -10,7 +10,7 @@ TEMPLATES := $(shell find templates -name '*.html' 2>/dev/null)
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test lint fmt requirements
+.PHONY: help demo demo-reset test lint fmt bench requirements
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ requirements: $(VENV)/dev.stamp ## Pin requirements*.in again, with hashes (need
 	  --no-annotate --no-emit-index-url requirements.in -o requirements.txt
 	uv pip compile -q --universal --python-version 3.12 --generate-hashes --no-header \
 	  --no-annotate --no-emit-index-url requirements-dev.in -o requirements-dev.txt
+
+bench: $(VENV)/dev.stamp ## Measure beside the physical limit of this machine (ARGS=--help)
+	@exec $(PY) -m bench $(ARGS)
 
 # A name on PATH proves nothing: version managers leave shims that fail when they are run.
 define FIND_PYTHON
