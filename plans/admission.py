@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from plans.clock import clock
+from django.db.models import Exists, Func, IntegerField, QuerySet, Subquery
+
+from audit.models import ClockTimestamp
 from plans.errors import RateLimited, TaskEnded, TooManyPending, Unauthenticated
 from plans.models import Agent, Plan, Replan, Task
 from plans.status import Status
@@ -17,31 +19,57 @@ def lock_agent(agent: Agent, task_id: str) -> Agent:
     that is over.
     """
     row = Agent.objects.select_for_update(no_key=True).get(pk=agent.pk)
-    if not row.active:
-        raise Unauthenticated("This agent is switched off.")
-    if Task.objects.filter(agent=row, task_id=task_id).exists():
-        raise TaskEnded(task_id=task_id)
+    _refuse(row, task_id, ended=Task.objects.filter(agent=row, task_id=task_id).exists())
     return row
 
 
-def admit(agent: Agent, task_id: str) -> datetime:
+def _refuse(agent: Agent, task_id: str, *, ended: bool) -> None:
+    if not agent.active:
+        raise Unauthenticated("This agent is switched off.")
+    if ended:
+        raise TaskEnded(task_id=task_id)
+
+
+def admit(agent: Agent, task_id: str, *, capped: bool = True) -> datetime:
     """Let one more submission of the agent in, or raise TooManyPending or RateLimited (429).
 
-    Holds the agent's row lock, so that the cap is kept under any concurrency; the answer is the
-    database's clock after it.
+    A re-plan is not `capped`. Holds the agent's row lock, so that the cap is kept under any
+    concurrency; the answer is the database's clock after it. Raises Unauthenticated for an agent
+    that was switched off, TaskEnded (409, A-11) for a task that is over.
     """
-    row = lock_agent(agent, task_id)
-    now = clock()
+    row = Agent.objects.select_for_update(no_key=True).get(pk=agent.pk)
+    now, ended, waiting = _look(row, task_id)
+    _refuse(row, task_id, ended=ended)
     _take_token(row, now)
-    waiting = Plan.objects.filter(agent=row, status__in=[Status.VERIFYING, Status.PENDING]).count()
-    waiting += Replan.objects.waiting().filter(intent__agent=row, cause="first").count()
-    if waiting >= row.pending_cap:
+    if capped and waiting >= row.pending_cap:
         raise TooManyPending(
             f"{row.name} has {waiting} plans that wait for people; its limit is {row.pending_cap}.",
             limit=row.pending_cap,
             retry_after=30,
         )
     return now
+
+
+def _look(agent: Agent, task_id: str) -> tuple[datetime, bool, int]:
+    """The clock, whether the task has ended, and how much waits: one statement, after the lock."""
+    own = Plan.objects.filter(agent=agent, status__in=[Status.VERIFYING, Status.PENDING])
+    first = Replan.objects.waiting().filter(intent__agent=agent, cause=Replan.Cause.FIRST)
+    looked = (
+        Agent.objects.filter(pk=agent.pk)
+        .annotate(
+            now=ClockTimestamp(),
+            ended=Exists(Task.objects.filter(agent=agent, task_id=task_id)),
+            waiting=_count(own) + _count(first),
+        )
+        .values_list("now", "ended", "waiting")
+    )
+    return looked.get()
+
+
+def _count(rows: QuerySet[Plan] | QuerySet[Replan]) -> Subquery:
+    """How many rows, as a part of another statement."""
+    number = Func(template="COUNT(*)", output_field=IntegerField())
+    return Subquery(rows.order_by().annotate(number=number).values("number"))
 
 
 def _take_token(agent: Agent, now: datetime) -> None:

@@ -22,7 +22,9 @@ from plans.models import Agent, Evidence, Intent, Operation, Plan, Replan, Write
 from plans.status import Status
 from plans.timestamps import rfc3339
 
-INTENT_LIFESPAN = timedelta(days=7)
+INTENT_LIFESPAN: Final = timedelta(days=7)
+# Replaced by a plan that arrives, these end there and then (A-22).
+REPLACED_ALIVE: Final = (Status.PENDING, Status.VERIFYING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +53,8 @@ class Draft:
 
 
 def new_intent(draft: Draft, now: datetime) -> Intent:
-    """Open an intent for a first plan; its lifespan starts now (R-3)."""
-    return Intent.objects.create(
+    """The intent of a first plan, stored with it; its lifespan starts now (R-3)."""
+    return Intent(
         target=draft.operation.target,
         operation=draft.operation,
         agent=draft.agent,
@@ -73,7 +75,7 @@ def enrol(
     actor: Actor,
     now: datetime,
 ) -> Plan:
-    """Store the plan as the intent's next revision. The caller holds the intent's lock.
+    """Store the intent with the plan as its next revision. The caller holds the intent's lock.
 
     `replan` is the piece of work that this plan completes.
     A pending predecessor becomes superseded at once (A-22); the plan of an abandoned intent is
@@ -81,29 +83,37 @@ def enrol(
     uniqueness rule (A-3, A-4) refuses it.
     """
     decide_by = check_window(draft.facts, draft.operation.target, now)
+    intent.latest_revision += 1
+    intent.unattended_replans = _unattended(intent, predecessor)
+    intent.save()
     plan = _insert(intent, draft, predecessor, now=now, decide_by=decide_by)
-    Evidence.objects.bulk_create(
-        [Evidence(plan=plan, label=e.label, text=e.text, url=e.url) for e in draft.evidence]
-    )
+    if draft.evidence:
+        rows = [Evidence(plan=plan, label=e.label, text=e.text, url=e.url) for e in draft.evidence]
+        Evidence.objects.bulk_create(rows)
     record(Action.PLAN_SUBMITTED, actor, plan.subject(), _as_submitted(plan, predecessor))
-    if predecessor is not None and predecessor.status in (Status.PENDING, Status.VERIFYING):
+    if predecessor is not None and predecessor.status in REPLACED_ALIVE:
         details = {"replaced_by": plan.plan_id}
         transition(predecessor, Verb.SUPERSEDE, actor=actor, details=details)
-    intent.latest_revision = plan.revision
-    intent.save()
     if replan is not None:
         finish_replan(replan, plan, actor=actor, now=now)
     if intent.status == Intent.Status.ABANDONED:
-        transition(plan, Verb.ABANDON, actor=actor, details={"reason": "intent abandoned before"})
-        return plan
+        details = {"reason": "the intent was abandoned before"}
+        return transition(plan, Verb.ABANDON, actor=actor, details=details)
     return go_stale_by_earlier_write(plan, actor)
+
+
+def _unattended(intent: Intent, predecessor: Plan | None) -> int:
+    """How many of the intent's plans in a row nobody decided on in time (R-3)."""
+    if predecessor is None or predecessor.status in REPLACED_ALIVE:
+        return intent.unattended_replans
+    lapsed = predecessor.status in (Status.EXPIRED, Status.STALE) and not predecessor.attended
+    return intent.unattended_replans + 1 if lapsed else 0
 
 
 def _insert(
     intent: Intent, draft: Draft, predecessor: Plan | None, *, now: datetime, decide_by: datetime
 ) -> Plan:
     facts, target = draft.facts, draft.operation.target
-    token = facts.token.reveal()
     try:
         return Plan.objects.create(
             target=target,
@@ -111,12 +121,10 @@ def _insert(
             agent=draft.agent,
             intent=intent,
             plan_id=facts.plan_id,
-            revision=intent.latest_revision + 1,
+            revision=intent.latest_revision,
             replaces=predecessor,
             task_id=draft.task_id,
-            token=custody.encrypt(token.encode()),
-            token_sha256=custody.token_digest(token),
-            commit_body=custody.encrypt(commit_body(token, facts.input_fingerprint)),
+            **_in_custody(facts),
             request_sha256=draft.content_sha256,
             input_fingerprint=facts.input_fingerprint,
             inputs=draft.inputs,
@@ -137,6 +145,15 @@ def _insert(
         )
     except IntegrityError as error:
         raise _as_problem(error) from None
+
+
+def _in_custody(facts: PlanFacts) -> dict[str, Any]:
+    """The columns made of the token. No frame of a caller holds its text: reports show frames."""
+    return {
+        "token": custody.encrypt(facts.token.reveal().encode()),
+        "token_sha256": custody.token_digest(facts.token.reveal()),
+        "commit_body": custody.encrypt(commit_body(facts.token.reveal(), facts.input_fingerprint)),
+    }
 
 
 def commit_body(token: str, input_fingerprint: str) -> bytes:
@@ -171,13 +188,15 @@ def _as_submitted(plan: Plan, predecessor: Plan | None) -> dict[str, Any]:
 def _as_problem(error: IntegrityError) -> errors.Problem:
     """Which rule of the database said no, as the answer the agent can act on."""
     diag = getattr(error.__cause__, "diag", None)
-    match getattr(diag, "constraint_name", None):
+    name = str(getattr(diag, "constraint_name", None))
+    match name:
         case "one_plan_per_id":
             return errors.PlanAlreadySubmitted()
         case "one_plan_per_key":
             return errors.IdempotencyKeyTaken(pointer="/idempotency_key")
-        case _:
-            return errors.Superseded("Another plan has replaced this predecessor already.")
+    if name == "one_plan_per_revision" or name.startswith("plans_plan_replaces_id"):
+        return errors.Superseded("Another plan has replaced this predecessor already.")
+    raise error
 
 
 def finish_replan(replan: Replan, plan: Plan, *, actor: Actor, now: datetime) -> None:

@@ -33,7 +33,6 @@ LEASE: Final = timedelta(seconds=90)
 BACK_OFF: Final = (0, 30, 120, 600, 1800)
 # A refusal with one of these is about us or the moment, not about the wish.
 TRY_AGAIN: Final = frozenset({401, 403, 408, 425, 429})
-UNATTENDED: Final = frozenset({Replan.Cause.EXPIRED, Replan.Cause.STALE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +132,6 @@ def _complete(replan: Replan, facts: PlanFacts) -> int | None:
 
 def _enrol(intent: Intent, replan: Replan, facts: PlanFacts, predecessor: Plan | None) -> int:
     now = clock()
-    unattended = replan.cause in UNATTENDED and not (predecessor and predecessor.attended)
-    # A decision starts the count again; it is kept here, under the intent's lock.
-    intent.unattended_replans = intent.unattended_replans + 1 if unattended else 0
     intent.status = Intent.Status.OPEN
     draft = _draft(intent, facts)
     actor = actors.REPLANNER

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.db import transaction
 
@@ -13,12 +13,19 @@ from audit import actors
 from audit.actors import Actor
 from plans import errors
 from plans.abandonment import abandon
-from plans.admission import admit, lock_agent
-from plans.clock import clock
-from plans.custody import find_token
-from plans.enrolment import Draft, EvidenceItem, content_sha256, enrol, new_intent
+from plans.admission import admit
+from plans.custody import Secret, find_token
+from plans.enrolment import (
+    INTENT_LIFESPAN,
+    Draft,
+    EvidenceItem,
+    content_sha256,
+    enrol,
+    new_intent,
+)
 from plans.inspection import IDEMPOTENCY_KEY, check_inputs, inspect_plan
 from plans.models import Agent, Intent, Operation, Plan, Replan
+from plans.retrying import retried
 from plans.status import Status
 
 __all__ = ["EvidenceItem", "Submission", "abandon", "find_operation", "submit"]
@@ -58,6 +65,7 @@ class Submission:
         }
 
 
+@retried
 def submit(agent: Agent, submission: Submission) -> tuple[Plan, bool]:
     """Hold the plan for review; True when it is new, False when it was here already (A-3).
 
@@ -65,13 +73,12 @@ def submit(agent: Agent, submission: Submission) -> tuple[Plan, bool]:
     """
     operation = find_operation(submission.target, submission.operation)
     draft = _inspect(agent, operation, submission)
-    if existing := _existing(agent, draft):
-        return existing, False
     try:
         with transaction.atomic():
             return _enrol_submission(submission, draft), True
-    except errors.PlanAlreadySubmitted:
-        # Two identical submissions at once: the loser finds the winner's row.
+    except errors.Problem:
+        # A repeat meets its own first time as any refusal: as its ID or key, its predecessor's
+        # successor, a full queue, a window that has become too short.
         if existing := _existing(agent, draft):
             return existing, False
         raise
@@ -89,9 +96,8 @@ def find_operation(target: str, name: str) -> Operation:
 
 
 def _inspect(agent: Agent, operation: Operation, submission: Submission) -> Draft:
-    content = submission.content()
     facts = inspect_plan(submission.plan, operation)
-    _refuse_token_elsewhere(content, facts.token.reveal())
+    _refuse_token_elsewhere(submission, facts.token)
     key = submission.idempotency_key
     if key is not None and not IDEMPOTENCY_KEY.fullmatch(key):
         raise errors.InvalidIdempotencyKey(pointer="/idempotency_key")
@@ -102,7 +108,7 @@ def _inspect(agent: Agent, operation: Operation, submission: Submission) -> Draf
         task_id=submission.task_id,
         inputs=submission.inputs,
         facts=facts,
-        content_sha256=content_sha256(content),
+        content_sha256=content_sha256(submission.content()),
         summary=submission.summary,
         reason=submission.reason,
         evidence=submission.evidence,
@@ -110,9 +116,9 @@ def _inspect(agent: Agent, operation: Operation, submission: Submission) -> Draf
     )
 
 
-def _refuse_token_elsewhere(content: dict[str, Any], token: str) -> None:
+def _refuse_token_elsewhere(submission: Submission, token: Secret) -> None:
     """A-18: the token has one place; anywhere else it would be shown, logged or exported."""
-    pointer = find_token(content, token, allowed="/plan/plan_token")
+    pointer = find_token(submission.content(), token.reveal(), allowed="/plan/plan_token")
     if pointer is not None:
         raise errors.TokenElsewhere(pointer=pointer)
 
@@ -125,66 +131,87 @@ def _existing(agent: Agent, draft: Draft) -> Plan | None:
     )
     if plan is None:
         return None
-    if plan.agent_id != agent.pk or plan.request_sha256 != draft.content_sha256:
+    if plan.agent_id != agent.pk:
         raise errors.PlanAlreadySubmitted(plan_id=draft.facts.plan_id)
+    if plan.request_sha256 != draft.content_sha256:
+        raise errors.PlanAlreadySubmitted(plan_id=plan.plan_id, plan_status=plan.status)
     return plan
 
 
 def _enrol_submission(submission: Submission, draft: Draft) -> Plan:
-    actor = actors.agent(draft.agent.pk, draft.agent.name)
     if submission.replan_id is not None:
-        replan = _open_replan(submission.replan_id, draft.agent)
-        lock_agent(draft.agent, draft.task_id)
-        intent = Intent.objects.locked(replan.intent_id)
-        # The lock may have waited for whoever finished or cancelled this re-plan.
-        replan = _open_replan(submission.replan_id, draft.agent)
-        predecessor = Plan.objects.locked(replan.plan_id) if replan.plan_id else None
-        # Re-plans do not count against the cap (A-20).
-        return _join(intent, draft, predecessor, replan, actor=actor, now=clock())
+        return _answer_replan(submission.replan_id, submission.replaces, draft)
     if submission.replaces is not None:
-        found = _named_predecessor(submission.replaces, draft)
-        now = admit(draft.agent, draft.task_id)
-        intent = Intent.objects.locked(found.intent_id)
-        predecessor = _replaceable(Plan.objects.locked(found.pk))
-        waiting = Replan.objects.waiting().filter(intent=intent).first()
-        # An explicit `replaces` opens an abandoned intent again; a re-plan's answer never does.
-        intent.status = Intent.Status.OPEN
-        return _join(intent, draft, predecessor, waiting, actor=actor, now=now)
+        return _replace(submission.replaces, draft)
     now = admit(draft.agent, draft.task_id)
-    return enrol(new_intent(draft, now), draft, None, actor=actor, now=now)
+    return enrol(new_intent(draft, now), draft, None, actor=_actor(draft), now=now)
 
 
-def _join(
-    intent: Intent,
-    draft: Draft,
-    predecessor: Plan | None,
-    replan: Replan | None,
-    *,
-    actor: Actor,
-    now: datetime,
-) -> Plan:
-    """The agent's own next revision: what it sends now is what the intent asks for from here."""
-    intent.inputs, intent.summary, intent.reason = draft.inputs, draft.summary, draft.reason
-    intent.unattended_replans = 0
-    return enrol(intent, draft, predecessor, replan=replan, actor=actor, now=now)
+def _actor(draft: Draft) -> Actor:
+    return actors.agent(draft.agent.pk, draft.agent.name)
 
 
-def _open_replan(pk: int, agent: Agent) -> Replan:
-    replan = Replan.objects.waiting().filter(pk=pk, intent__agent=agent, mode="agent").first()
+def _answer_replan(pk: int, replaces: str | None, draft: Draft) -> Plan:
+    """The agent's plan for a re-plan of its own (A-13)."""
+    replan = Replan.objects.filter(pk=pk, intent__agent=draft.agent, mode=AGENT).first()
     if replan is None:
         raise errors.UnknownReplan(pointer="/replan_id")
-    return replan
+    now = admit(draft.agent, draft.task_id, capped=False)
+    intent = Intent.objects.locked(replan.intent_id)
+    predecessor = Plan.objects.latest_locked(intent)
+    # Read after the lock: it may have waited for whoever finished or cancelled this re-plan.
+    replan.refresh_from_db()
+    over = intent.status == Intent.Status.ABANDONED
+    if replan.status not in Replan.WAITING and not (over and replan.status == CANCELLED):
+        raise errors.ReplanNotHeld(pointer="/replan_id")
+    if replaces not in (None, predecessor and predecessor.plan_id):
+        raise errors.UnknownPredecessor(pointer="/replaces")
+    if predecessor is not None:
+        _check_replaceable(predecessor)
+    return _join(intent, draft, predecessor, None if over else replan, now)
 
 
-def _named_predecessor(plan_id: str, draft: Draft) -> Plan:
+def _replace(plan_id: str, draft: Draft) -> Plan:
+    """The agent's plan in place of one of its own (A-22)."""
     target = draft.operation.target
     found = Plan.objects.filter(target=target, agent=draft.agent, plan_id=plan_id).first()
     if found is None:
         raise errors.UnknownPredecessor(pointer="/replaces")
-    return found
+    now = admit(draft.agent, draft.task_id, capped=not _is_replan(found))
+    intent = Intent.objects.locked(found.intent_id)
+    predecessor = Plan.objects.locked(found.pk)
+    _check_replaceable(predecessor)
+    if predecessor.status == Status.ABANDONED and intent.status == Intent.Status.ABANDONED:
+        # To replace what was abandoned is to want it again; any other late plan is not (A-8).
+        intent.status, intent.closed_reason = Intent.Status.OPEN, ""
+        intent.lives_until = now + INTENT_LIFESPAN
+    waiting = Replan.objects.waiting().filter(intent=intent).first()
+    return _join(intent, draft, predecessor, waiting, now)
 
 
-REPLACEABLE = frozenset(
+def _is_replan(predecessor: Plan) -> bool:
+    """Whether a plan in its place adds nothing to what waits: it does not count (A-20)."""
+    if predecessor.status in (Status.PENDING, Status.VERIFYING):
+        return True
+    return Replan.objects.waiting().filter(intent=predecessor.intent_id).exists()
+
+
+def _join(
+    intent: Intent, draft: Draft, predecessor: Plan | None, replan: Replan | None, now: datetime
+) -> Plan:
+    """The agent's own next revision: what it sends now is what the intent asks for from here."""
+    if intent.operation_id != draft.operation.pk:
+        raise errors.InvalidField("An intent keeps its operation.", pointer="/operation")
+    intent.inputs, intent.summary, intent.reason = draft.inputs, draft.summary, draft.reason
+    intent.task_id = draft.task_id
+    if intent.status != Intent.Status.ABANDONED:
+        intent.status = Intent.Status.OPEN
+    return enrol(intent, draft, predecessor, replan=replan, actor=_actor(draft), now=now)
+
+
+AGENT: Final = Operation.ReplanMode.AGENT
+CANCELLED: Final = Replan.Status.CANCELLED
+REPLACEABLE: Final = frozenset(
     {
         Status.EXPIRED,
         Status.CONFLICTED,
@@ -199,14 +226,15 @@ REPLACEABLE = frozenset(
 )
 
 
-def _replaceable(plan: Plan) -> Plan:
+def _check_replaceable(plan: Plan) -> None:
+    about: dict[str, Any] = {"plan_id": plan.plan_id, "plan_status": plan.status}
     successor = Plan.objects.filter(replaces=plan).first()
     if successor is not None:
-        raise errors.Superseded(
-            plan_id=plan.plan_id, plan_status=plan.status, replaced_by=successor.plan_id
-        )
+        raise errors.Superseded(**about, replaced_by=successor.plan_id)
     if plan.status == Status.COMMITTED:
-        raise errors.PredecessorCommitted(plan_id=plan.plan_id, plan_status=plan.status)
+        raise errors.PredecessorCommitted(**about)
+    if plan.status == Status.MISMATCHED:
+        reason = "The target does not know the plan to be replaced as it was submitted."
+        raise errors.IntentClosed(reason, **about)
     if plan.status not in REPLACEABLE:
-        raise errors.PredecessorUnresolved(plan_id=plan.plan_id, plan_status=plan.status)
-    return plan
+        raise errors.PredecessorUnresolved(**about)

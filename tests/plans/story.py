@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import connection, transaction
-from scripted_target import Body, dry_run
+from planning_target import Body, dry_run
 
 from approvals.decisions import Ballot, decide
 from audit import actors
 from plans import verification
+from plans.errors import Problem
 from plans.lifecycle import Verb, transition
 from plans.models import Agent, Plan, Replan
 from plans.submission import Submission, submit
@@ -99,6 +101,15 @@ def row_counts() -> dict[str, int]:
             cursor.execute(f'SELECT count(*) FROM "{name}"')
             counts[name] = cursor.fetchone()[0]
     return counts
+
+
+def refused(agent: Agent, sent: Submission) -> Problem:
+    """The refusal, after which every table has as many rows as before it."""
+    before = row_counts()
+    with pytest.raises(Problem) as refusal:
+        submit(agent, sent)
+    assert row_counts() == before
+    return refusal.value
 
 
 def at_once[T](acts: Sequence[Callable[[], T]]) -> list[T | Exception]:

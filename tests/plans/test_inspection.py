@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from scripted_target import dry_run
+from planning_target import dry_run
 
 from plans.errors import Problem
 from plans.inspection import check_inputs, check_window, inspect_plan

@@ -62,7 +62,7 @@ def dry_run(inputs: Body | None = None, /, **members: Any) -> Body:
     }
 
 
-class ScriptedTarget:
+class PlanningTarget:
     """Remembers every request; `script[name]` answers `dry_run`, `read` or `commit` instead."""
 
     def __init__(self, server: ThreadingHTTPServer) -> None:
@@ -118,7 +118,7 @@ def always(status: int, body: Body | bytes | list[Any] | None = None, **headers:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    target: ScriptedTarget
+    target: PlanningTarget
 
     def handle_one(self) -> None:
         length = int(self.headers.get("Content-Length") or 0)
@@ -143,12 +143,12 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def running() -> Iterator[ScriptedTarget]:
+def running() -> Iterator[PlanningTarget]:
     """The target on a free port, until the block ends."""
     handler = type("Handler", (_Handler,), {})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
-        target = ScriptedTarget(server)
+        target = PlanningTarget(server)
         handler.target = target  # type: ignore[attr-defined]
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
