@@ -162,10 +162,11 @@ class ScriptedTarget:
         self._steps: deque[Step] = deque()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.target = self
+        self._address = self._server.server_address
 
     @property
     def base_url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"http://127.0.0.1:{self._address[1]}"
 
     def play(self, *steps: Step) -> None:
         """What the next commits get, in order."""
@@ -194,6 +195,17 @@ class ScriptedTarget:
             return Reply(200, known | applied.body(plan_id))
         return Reply(200, known | {"status": self.says or "open"})
 
+    def leave(self) -> None:
+        """Nobody listens at its address any more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+    def come_back(self) -> None:
+        """It listens again, at the same address."""
+        self._server = _Server(self._address, _Handler)
+        self._server.target = self
+        self.__enter__()
+
     def __enter__(self) -> Self:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
         return self
@@ -205,8 +217,7 @@ class ScriptedTarget:
         trace: TracebackType | None,
     ) -> None:
         self.closing.set()
-        self._server.shutdown()
-        self._server.server_close()
+        self.leave()
 
 
 class _Server(ThreadingHTTPServer):
