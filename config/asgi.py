@@ -22,6 +22,7 @@ from django.core.handlers.asgi import ASGIHandler  # noqa: E402
 from django.http import HttpRequest  # noqa: E402
 from django.http.response import HttpResponseBase  # noqa: E402
 
+from config.nudges import listen  # noqa: E402
 from config.waiting import Waiters  # noqa: E402
 from plans.changes import SCOPE_KEY, Wait  # noqa: E402
 from plans.edge import wait_seconds  # noqa: E402
@@ -206,4 +207,6 @@ async def _lifespan(receive: Receive, send: Send) -> None:
             return
 
 
-application = Application(OneHopHandler(), waiters=Waiters(), concurrency=settings.API_CONCURRENCY)
+application = Application(
+    OneHopHandler(), waiters=Waiters(listen=listen), concurrency=settings.API_CONCURRENCY
+)

@@ -1,13 +1,14 @@
 """Requests that wait for a change: no thread and no database connection each (A-5).
 
-One poller per process looks at the trail every quarter of a second, while anybody waits and a
-little longer, and wakes those whose keys it finds there.
+One poller per process looks at the trail, while anybody waits and a little longer, and wakes those
+whose keys it finds there: every quarter of a second, and at once when it is nudged.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -15,6 +16,8 @@ from plans.changes import Look, look, stop_looking
 
 log = structlog.get_logger(__name__)
 PERIOD_SECONDS: Final = 0.25
+# However many nudges come, no more looks than this.
+SHORTEST_PERIOD_SECONDS: Final = 0.01
 # Who was woken usually waits again at once; a new poller would wake everybody to begin with.
 LINGER_SECONDS: Final = 5.0
 # No request takes longer between reading its rows and asking to be woken.
@@ -29,9 +32,13 @@ class Waiters:
         self,
         look: Callable[[int | None], Look] = look,
         stop: Callable[[], None] = stop_looking,
+        listen: Callable[[Callable[[], None]], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
+        """`listen` calls back whenever a look is worth while; it is cancelled in the end."""
         self._look = look
         self._stop = stop
+        self._listen = listen
+        self._nudged = asyncio.Event()
         self._events: dict[str, set[asyncio.Event]] = {}
         self._poller: asyncio.Task[None] | None = None
         # When the trail is being watched from: what happened before, nobody knows.
@@ -85,16 +92,26 @@ class Waiters:
         seen: set[int] = set()
         loop = asyncio.get_running_loop()
         needed = loop.time()
+        ear = asyncio.ensure_future(self._listen(self._nudged.set)) if self._listen else None
         try:
             while self._events or loop.time() < needed + LINGER_SECONDS:
                 horizon, seen = await self._look_once(thread, horizon, seen)
                 needed = loop.time() if self._events else needed
-                await asyncio.sleep(PERIOD_SECONDS)
+                await self._pause()
         finally:
+            if ear is not None:
+                ear.cancel()
             self._poller = self._watching_since = None
             self._changed_at.clear()
             thread.submit(self._stop)
             thread.shutdown(wait=False)
+
+    async def _pause(self) -> None:
+        await asyncio.sleep(min(SHORTEST_PERIOD_SECONDS, PERIOD_SECONDS))
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PERIOD_SECONDS):
+                await self._nudged.wait()
+        self._nudged.clear()
 
     async def _look_once(
         self, thread: ThreadPoolExecutor, horizon: int | None, seen: set[int]

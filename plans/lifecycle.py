@@ -18,6 +18,7 @@ from audit.actions import Action
 from audit.actors import Actor
 from audit.recording import record
 from plans.errors import CommitInFlight, NotDecidable
+from plans.hints import hint
 from plans.models import Plan
 from plans.queueing import cancel_waiting, queue_replan
 from plans.status import REPLANNED, TERMINAL, Status
@@ -132,6 +133,7 @@ def transition(
         raise RuntimeError("the plan's status changed under its row lock")
     for name, value in changes.items():
         setattr(plan, name, value)
+    hint()
     if arrow.to in REPLANNED:
         queue_replan(plan, actor, replan_reason)
     elif arrow.to == Status.REJECTED:
