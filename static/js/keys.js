@@ -3,7 +3,8 @@
 
 const TYPING = "input, textarea, select, [contenteditable]";
 const GOES = { r: "/review/", p: "/replans/", u: "/unresolved/", a: "/audit/", s: "/settings/" };
-let afterG = 0;
+// Long ago: a page younger than a second must not take its first key for the second of two.
+let afterG = -Infinity;
 
 function move(step) {
   const links = [...document.querySelectorAll("#queue .row a[href]")];
@@ -35,7 +36,7 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest(TYPING)) return;
   if (document.querySelector("dialog[open]")) return;
   if (event.timeStamp - afterG < 1000 && event.key in GOES) {
-    afterG = 0;
+    afterG = -Infinity;
     // `g a` goes to the audit trail; the plan's own `a` must not hear it.
     event.stopImmediatePropagation();
     go(event.key);
