@@ -12,7 +12,7 @@ SCOPE_KEY: Final = "countersign.wait"
 
 # Rows of transactions that committed late have xids at or above the horizon of the look before.
 _SINCE: Final = """
-    SELECT look.horizon, event.id, event.intent_id, event.agent
+    SELECT look.horizon, event.id, event.xid < look.horizon, event.intent_id, event.agent
     FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS horizon) AS look
     LEFT JOIN audit_event AS event ON event.xid >= %s
 """
@@ -32,7 +32,11 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One look at the trail: every event at or after the last horizon, by its ID."""
+    """One look at the trail: every event at or after the last horizon, by its ID.
+
+    An event above the horizon of this look has its ID negated: readers of the feed are not told of
+    it yet (A-14), so it counts once more, as another one, when it has fallen below.
+    """
 
     horizon: int
     keys_by_event: dict[int, tuple[str, ...]]
@@ -59,7 +63,12 @@ def look(since: int | None) -> Look:
             return Look(cursor.fetchone()[0], {})
         cursor.execute(_SINCE, [since])
         rows = cursor.fetchall()
-    return Look(rows[0][0], {row[1]: _keys(row[2], row[3]) for row in rows if row[1] is not None})
+    found = {
+        (pk if below else -pk): _keys(intent_id, agent)
+        for _, pk, below, intent_id, agent in rows
+        if pk is not None
+    }
+    return Look(rows[0][0], found)
 
 
 def stop_looking() -> None:

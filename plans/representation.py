@@ -58,13 +58,7 @@ def represent(plans: Sequence[Plan], now: datetime) -> list[Members]:
 def _plan(plan: Plan, decision: Members | None, now: datetime) -> Members:
     replan = replan_of(plan)
     return {
-        "plan_id": plan.plan_id,
-        "target": plan.target.name,
-        "operation": plan.operation.name,
-        "status": plan.status,
-        "revision": plan.revision,
-        "intent_id": str(plan.intent_id),
-        "task_id": plan.task_id,
+        **_names(plan),
         "expires_at": plan.expires_at_text,
         "decide_by": rfc3339(plan.decide_by),
         "decide_in_ms": _decide_in_ms(plan, now),
@@ -81,6 +75,18 @@ def _plan(plan: Plan, decision: Members | None, now: datetime) -> Members:
         "replan": replan and represent_replan(replan),
         "next_action": next_action(plan, replan),
         "links": _links(plan),
+    }
+
+
+def _names(plan: Plan) -> Members:
+    return {
+        "plan_id": plan.plan_id,
+        "target": plan.target.name,
+        "operation": plan.operation.name,
+        "status": plan.status,
+        "revision": plan.revision,
+        "intent_id": str(plan.intent_id),
+        "task_id": plan.task_id,
     }
 
 
@@ -171,7 +177,6 @@ def represent_intent(
     current = represent([plan], now)[0] if plan else None
     status = intent_status(intent, plan)
     inner = current["next_action"] if current and status == "open" else "wait"
-    link = f"{settings.BASE_URL}/api/v1/intents/{intent.pk}"
     return {
         "intent_id": str(intent.pk),
         "target": intent.target.name,
@@ -179,11 +184,7 @@ def represent_intent(
         "task_id": intent.task_id,
         "status": status,
         "closed_reason": intent.closed_reason or None,
-        "asked": {
-            "inputs": bytes(intent.inputs).decode(),
-            "summary": intent.summary,
-            "reason": intent.reason,
-        },
+        "asked": _asked(intent),
         "planned": plan.actions if plan else None,
         "changed": _moved(plan),
         "decision": current["decision"] if current else None,
@@ -193,8 +194,16 @@ def represent_intent(
         "lives_until": rfc3339(intent.lives_until),
         "server_time": rfc3339(now),
         "next_action": _INTENT_NEXT_ACTION.get(status, inner),
-        "links": {"self": link, "plan": current["links"]["self"] if current else None},
+        "links": {
+            "self": f"{settings.BASE_URL}/api/v1/intents/{intent.pk}",
+            "plan": current["links"]["self"] if current else None,
+        },
     }
+
+
+def _asked(intent: Intent) -> Members:
+    inputs = bytes(intent.inputs).decode()
+    return {"inputs": inputs, "summary": intent.summary, "reason": intent.reason}
 
 
 def _moved(plan: Plan | None) -> Members | None:
