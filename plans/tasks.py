@@ -9,6 +9,8 @@ from celery import Task, shared_task
 from django.db import transaction
 
 from plans import replanning, sweeper, verification
+from plans.models import Plan
+from plans.status import REPLANNED, Status
 
 log = structlog.get_logger(__name__)
 
@@ -17,9 +19,7 @@ log = structlog.get_logger(__name__)
 def commit_plan(pk: int) -> None:
     """Runs on the commit queue, with workers of its own (Q-3)."""
     sweeper.carry_out(pk)
-    replan = replanning.queued_for(pk)
-    if replan is not None:
-        ring(run_replan, replan)
+    ring_for(Plan.objects.only("pk", "status").get(pk=pk))
 
 
 @shared_task
@@ -32,6 +32,18 @@ def run_replan(pk: int) -> None:
     plan = replanning.run(pk)
     if plan is not None:
         verification.verify(plan)
+
+
+def ring_for(plan: Plan) -> None:
+    """Ring for whatever this plan's status makes due: a commit, a read-back or a fresh plan."""
+    if plan.status == Status.APPROVED:
+        ring(commit_plan, plan.pk)
+    elif plan.status == Status.VERIFYING:
+        ring(verify_plan, plan.pk)
+    elif plan.status in REPLANNED:
+        replan = replanning.queued_for(plan.pk)
+        if replan is not None:
+            ring(run_replan, replan)
 
 
 def ring(task: Task[Any, Any], pk: int) -> None:

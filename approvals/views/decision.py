@@ -8,8 +8,6 @@ from django.views.decorators.http import require_POST
 from django_htmx.http import (
     HttpResponseClientRedirect,
     push_url,
-    reswap,
-    retarget,
     trigger_client_event,
 )
 
@@ -19,6 +17,7 @@ from approvals.filters import Filters
 from approvals.models import Decision
 from approvals.views import PersonRequest, signed_in
 from approvals.views.plan import is_fragment, plan_context, plan_page, seen_plan
+from plans import tasks
 from plans.models import Plan
 from plans.problem import Problem
 from plans.replies import problem_reply, wants_problem
@@ -36,10 +35,12 @@ def decision(request: PersonRequest, target: str, plan_id: str) -> HttpResponse:
     repeated = _has_decided(request, plan)
     try:
         ballot = forms.ballot(request.POST, plan)
-        oversight.reassess(plan.pk)
+        if ballot.shown_digest != plan.digest:
+            # The page was made after the configuration had changed: what it showed counts.
+            oversight.reassess(plan.pk)
         if plan.status == Status.PENDING and objection(request.user, plan) is None:
             forms.check_confirmation(request.POST, plan)
-        decisions.decide(request.user, plan.pk, ballot)
+        tasks.ring_for(decisions.decide(request.user, plan.pk, ballot))
     except Problem as problem:
         return _refused(request, plan, problem)
     if repeated:

@@ -13,7 +13,7 @@ from approvals import queue, rows
 from approvals.access import objection, visible_intents
 from approvals.views import PersonRequest, signed_in
 from audit import actors
-from plans import intents
+from plans import intents, tasks
 from plans.errors import NotAllowed
 from plans.models import Intent, Plan
 
@@ -37,7 +37,8 @@ def replans(request: PersonRequest) -> HttpResponse:
 def plan_again(request: PersonRequest, intent_id: uuid.UUID) -> HttpResponse:
     """Get a fresh plan now. htmx (a page that opens a parked or an ageing plan): 204."""
     intent = _intent_to_decide(request, intent_id)
-    intents.plan_again(intent, actor=actors.person(request.user))
+    replan = intents.plan_again(intent, actor=actors.person(request.user))
+    tasks.ring(tasks.run_replan, replan.pk)
     if request.htmx:
         return HttpResponse(status=204)
     messages.success(request, "It is being planned again. The fresh plan comes into the queue.")

@@ -48,7 +48,7 @@ def submit_plan(request: ApiRequest, body: SubmissionIn) -> HttpResponse:
     )
     plan, created = submit(agent, submission)
     if created:
-        tasks.ring(tasks.verify_plan, plan.pk)
+        tasks.ring_for(plan)
     plan = listing.own_plan(agent, plan.target.name, plan.plan_id)
     members = represent([plan], listing.read_at(plan))[0]
     headers = {"ETag": entity_tag(members), "Location": members["links"]["self"]}

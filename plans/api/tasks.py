@@ -11,7 +11,6 @@ from plans.envelopes import ProblemOut, TaskEndOut, WritesOut
 from plans.errors import NotFound
 from plans.inspection import TASK_ID
 from plans.models import Agent, Plan
-from plans.replanning import queued_for
 from plans.replies import json_reply
 from plans.representation import Members, represent
 from plans.schemas import TaskEndIn, WritesIn
@@ -31,9 +30,7 @@ def report_writes(request: ApiRequest, task_id: str, body: WritesIn) -> HttpResp
     agent = request.auth.agent
     hit = mark_written(agent, _known(task_id), body.objects, body.tool)
     for plan in hit.closed:
-        replan = queued_for(plan.pk)
-        if replan is not None:
-            tasks.ring(tasks.run_replan, replan)
+        tasks.ring_for(plan)
     return json_reply({"stale": _told(agent, hit.closed), "in_flight": _told(agent, hit.in_flight)})
 
 
