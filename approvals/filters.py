@@ -13,10 +13,13 @@ from typing import Self
 from django.db.models import Q, QuerySet, TextChoices, TextField
 from django.db.models.functions import Cast
 
-from plans.models import Operation, Plan, Replan
+from plans.models import Operation, Replan
 from plans.models.plans import PlanQuerySet
 
 LONGEST_SEARCH = 200
+# `changes` is the text of the actions: objects, fields and values.
+SEARCHED = ("plan_id", "title", "agent__name", "task_id", "changes", "summary", "reason")
+SEARCHED_OF_INTENT = ("agent__name", "task_id", "summary", "reason")
 
 
 class Tab(TextChoices):
@@ -107,48 +110,30 @@ class Filters:
 
     def plans(self, plans: PlanQuerySet) -> PlanQuerySet:
         """The plans that match every filter; search looks at IDs, names, objects and texts."""
-        plans = plans.filter(self._exact())
+        plans = plans.filter(self._named(risk="risk"))
         if not self.q:
             return plans
-        return plans.alias(changes=Cast("actions", TextField())).filter(
-            Q(plan_id__icontains=self.q)
-            | Q(title__icontains=self.q)
-            | Q(agent__name__icontains=self.q)
-            | Q(task_id__icontains=self.q)
-            | Q(changes__icontains=self.q)
-            | Q(summary__icontains=self.q)
-            | Q(reason__icontains=self.q)
-        )
+        return plans.alias(changes=Cast("actions", TextField())).filter(self._says(*SEARCHED))
 
-    def _exact(self) -> Q:
+    def replans(self, replans: QuerySet[Replan]) -> QuerySet[Replan]:
+        """Re-plans match by their dead plan and by their intent: a first dry run has no plan."""
+        replans = replans.filter(self._named("intent__", risk="intent__operation__risk"))
+        if not self.q:
+            return replans
+        of_plan = [f"plan__{field}" for field in SEARCHED if field != "changes"]
+        of_intent = [f"intent__{field}" for field in SEARCHED_OF_INTENT]
+        changes = Cast("plan__actions", TextField())
+        found = replans.alias(changes=changes)
+        return found.filter(self._says("changes", *of_plan, *of_intent))
+
+    def _named(self, prefix: str = "", *, risk: str) -> Q:
         wanted = {
-            "target__name": self.target,
-            "operation__name": self.operation,
-            "risk": self.risk,
-            "agent__name": self.agent,
+            f"{prefix}target__name": self.target,
+            f"{prefix}operation__name": self.operation,
+            f"{prefix}agent__name": self.agent,
+            risk: self.risk,
         }
         return Q(**{field: word for field, word in wanted.items() if word})
 
-    def replans(self, replans: QuerySet[Replan]) -> QuerySet[Replan]:
-        """A re-plan matches by its dead plan; a first dry run, which has none, by its intent."""
-        if not self.active:
-            return replans
-        of_plan = Q(plan__in=self.plans(Plan.objects.all()).values("pk"))
-        of_intent = Q(plan=None) & self._of_intent() if not self.risk else Q(pk__in=[])
-        return replans.filter(of_plan | of_intent)
-
-    def _of_intent(self) -> Q:
-        wanted = {
-            "intent__target__name": self.target,
-            "intent__operation__name": self.operation,
-            "intent__agent__name": self.agent,
-        }
-        match = Q(**{field: word for field, word in wanted.items() if word})
-        if self.q:
-            match &= (
-                Q(intent__agent__name__icontains=self.q)
-                | Q(intent__task_id__icontains=self.q)
-                | Q(intent__summary__icontains=self.q)
-                | Q(intent__reason__icontains=self.q)
-            )
-        return match
+    def _says(self, *fields: str) -> Q:
+        return Q.create([(f"{field}__icontains", self.q) for field in fields], connector=Q.OR)

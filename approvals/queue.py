@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -71,8 +71,8 @@ def needs_me(user: User) -> PlanQuerySet:
     return (
         reviewable_plans(user)
         .filter(status=Status.PENDING, decide_by__gt=ClockTimestamp())
-        .exclude(agent__owner=user)
-        .filter(~_decided_by(user))
+        .exclude(agent__in=_agents_of(user))
+        .exclude(pk__in=_decided_by(user))
     )
 
 
@@ -81,19 +81,18 @@ def parked(user: User) -> PlanQuerySet:
     return (
         reviewable_plans(user)
         .filter(intent__status=Intent.Status.PARKED, revision=F("intent__latest_revision"))
-        .exclude(agent__owner=user)
+        .exclude(agent__in=_agents_of(user))
     )
 
 
 def others(user: User) -> PlanQuerySet:
     """Plans on their way that somebody else, or nobody, has to act on."""
-    reviewed = Target.objects.filter(reviewers__in=user.groups.all())
     return visible_plans(user).filter(
         ~Q(status=Status.PENDING)
         | Q(decide_by__lte=ClockTimestamp())
-        | Q(agent__owner=user)
-        | ~Q(target__in=reviewed.values("pk"))
-        | _decided_by(user),
+        | Q(agent__in=_agents_of(user))
+        | ~Q(target__in=reviewed_targets(user))
+        | Q(pk__in=_decided_by(user)),
         status__in=ELSEWHERE,
     )
 
@@ -136,16 +135,20 @@ def seen_targets(user: User) -> QuerySet[Target]:
     return Target.objects.filter(reviewers__in=user.groups.all()).distinct().order_by("name")
 
 
-def seen_agents(user: User) -> QuerySet[Agent]:
-    """Agents that have a plan among those: the names of others are not this person's business."""
-    theirs = visible_plans(user).filter(agent=OuterRef("pk"))
+def seen_agents(targets: Collection[Target]) -> QuerySet[Agent]:
+    """Agents that have a plan there: the names of others are not this person's business."""
+    theirs = Plan.objects.filter(agent=OuterRef("pk"), target__in=targets)
     return Agent.objects.filter(Exists(theirs)).order_by("name")
 
 
-def _decided_by(user: User) -> Exists:
-    return Exists(
-        Decision.objects.filter(plan=OuterRef("pk"), round=OuterRef("round"), person=user)
-    )
+def _agents_of(user: User) -> QuerySet[Agent, int]:
+    return Agent.objects.filter(owner=user).values_list("pk", flat=True)
+
+
+def _decided_by(user: User) -> QuerySet[Decision, Any]:
+    """Waiting plans with a decision of this person in their round: a short list, read once."""
+    mine = Decision.objects.filter(person=user, plan__status=Status.PENDING, round=F("plan__round"))
+    return mine.values_list("plan", flat=True)
 
 
 def count(rows: QuerySet[Any]) -> int:

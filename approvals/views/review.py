@@ -53,13 +53,13 @@ def _first(request: PersonRequest, page: queue.Page) -> dict[str, Any]:
 
 def _choices(user: User) -> dict[str, Any]:
     """What the select boxes offer: names of what this person can see, and of nothing else."""
-    targets = queue.seen_targets(user)
-    operations = Operation.objects.filter(target__in=targets.order_by().values("pk"))
+    targets = list(queue.seen_targets(user))
+    operations = Operation.objects.filter(target__in=targets)
     return {
         "risks": Operation.Risk.values,
         "targets": [target.name for target in targets],
         "operations": operations.order_by("name").values_list("name", flat=True).distinct(),
-        "agents": queue.seen_agents(user).values_list("name", flat=True),
+        "agents": queue.seen_agents(targets).values_list("name", flat=True),
     }
 
 

@@ -104,7 +104,7 @@ def test_another_groups_target_is_invisible(
     assert not queue.needs_me(ada).exists()
     assert not queue.others(ada).exists()
     assert not queue.seen_targets(ada).exists()
-    assert not queue.seen_agents(ada).exists()
+    assert not queue.seen_agents([]).exists()
 
 
 def test_a_manager_sees_everything_and_is_asked_nothing(mona: User, make_plan: MakePlan) -> None:
