@@ -195,3 +195,19 @@ def test_signing_out_is_a_post(at_the_desk: Client) -> None:
     assert "_auth_user_id" in at_the_desk.session
     at_the_desk.post("/accounts/logout/")
     assert "_auth_user_id" not in at_the_desk.session
+
+
+def test_a_refusal_inside_a_page_is_no_second_page(at_the_desk: Client) -> None:
+    answer = at_the_desk.post("/decisions/999/dismissal/", headers=HTMX)
+    assert answer.status_code == 404
+    assert "<html" not in answer.text
+    assert "There is nothing here" in answer.text
+
+
+@pytest.mark.parametrize("path", ["/nothing/", "/accounts/login/", "/plans/billing/none/"])
+def test_pages_outside_the_queue_have_their_head_and_a_way_on(
+    at_the_desk: Client, path: str
+) -> None:
+    page = at_the_desk.get(path, follow=True).text
+    assert 'href="/review/"' in page
+    assert "Sign out" in page
