@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from planning_target import PlanningTarget, running
 
 from approvals.decisions import Ballot, decide
 from plans import custody
@@ -66,3 +67,13 @@ def approved(pending: Callable[..., Plan], ada: User) -> Callable[..., Plan]:
         return decide(ada, plan.pk, Ballot("approve", "", plan.digest))
 
     return make
+
+
+@pytest.fixture
+def planning(billing: Target) -> Iterator[PlanningTarget]:
+    """Billing's address is a target that makes plans, tells them and applies them."""
+    with running() as target:
+        billing.base_url = target.url
+        billing.total_timeout_seconds = 5
+        billing.save()
+        yield target
