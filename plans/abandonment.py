@@ -9,6 +9,8 @@ from django.db import transaction
 from audit.actions import Action
 from audit.actors import Actor
 from audit.recording import record
+from plans import custody
+from plans.errors import TokenElsewhere
 from plans.lifecycle import Verb, transition
 from plans.models import Intent, Plan, Replan
 from plans.status import Status
@@ -17,12 +19,21 @@ from plans.status import Status
 def abandon(plan: Plan, *, reason: str, note: str, actor: Actor) -> tuple[Plan, bool]:
     """End the plan's intent (A-8); True when a commit is in flight and the target decides.
 
-    Cancels its re-plans in the same transaction. Repeating it changes nothing.
+    Cancels its re-plans in the same transaction. Repeating it changes nothing. Raises
+    TokenElsewhere (422) for a note that holds the plan's token (A-18).
     """
     with transaction.atomic():
         intent = Intent.objects.locked(plan.intent_id)
+        _refuse_token(Plan.objects.get(pk=plan.pk), note)
         _, in_flight = abandon_intent(intent, reason=reason, note=note, actor=actor)
     return Plan.objects.with_names().get(pk=plan.pk), in_flight
+
+
+def _refuse_token(plan: Plan, note: str) -> None:
+    """The note goes into the trail, where nothing can be taken back."""
+    token = custody.decrypt(plan.token).decode() if plan.token is not None else ""
+    if custody.find_token(note, token) is not None:
+        raise TokenElsewhere(pointer="/note")
 
 
 def abandon_intent(

@@ -166,7 +166,7 @@ def _answer_replan(pk: int, replaces: str | None, draft: Draft) -> Plan:
         raise errors.ReplanNotHeld(pointer="/replan_id")
     if replaces not in (None, predecessor and predecessor.plan_id):
         raise errors.UnknownPredecessor(pointer="/replaces")
-    if predecessor is not None:
+    if predecessor is not None and predecessor.status != Status.MISMATCHED:
         _check_replaceable(predecessor)
     return _join(intent, draft, predecessor, None if over else replan, now)
 
