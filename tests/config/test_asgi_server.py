@@ -78,6 +78,21 @@ class Server:
         line = next(line for line in status.splitlines() if line.startswith("Threads:"))
         return int(line.split()[1])
 
+    def come_to_rest(self, clients: int, threads: int) -> None:
+        """Return when so many clients are there and the threads that served them are gone."""
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            if self.clients >= clients and self.threads <= threads:
+                return
+            time.sleep(0.1)
+
+    @property
+    def clients(self) -> int:
+        """Established connections to the server's port."""
+        end, established = f":{self.port:04X}", "01"
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()]
+        return sum(line[1].endswith(end) and line[3] == established for line in lines)
+
     @property
     def connections(self) -> int:
         with connection.cursor() as cursor:
@@ -222,7 +237,7 @@ def test_three_hundred_wait_without_threads_or_connections(
         url = f"{server.url}/api/v1/plans/billing/pl_1"
         async with httpx.AsyncClient(limits=limits, headers=headers, timeout=60) as client:
             waiting = [asyncio.ensure_future(client.get(url)) for _ in range(WAITERS)]
-            await asyncio.sleep(8)
+            await asyncio.to_thread(server.come_to_rest, WAITERS, before + 3)
             assert not any(request.done() for request in waiting)
             threads, connections = await asyncio.to_thread(counts)
             began = time.monotonic()
