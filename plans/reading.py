@@ -60,7 +60,11 @@ def following_read(plan: Plan, now: datetime) -> datetime:
 
 
 def plan_secrets(plan: Plan) -> list[str]:
-    """The texts that no stored answer may hold: the token, while we still have it (A-18)."""
-    if plan.token is None:
-        return []
-    return [custody.decrypt(plan.token).decode()]
+    """The texts that no stored answer may hold: the token, while we have it, and the credential."""
+    tokens = [] if plan.token is None else [custody.decrypt(plan.token).decode()]
+    return tokens + target_secrets(plan.target)
+
+
+def target_secrets(target: Target) -> list[str]:
+    """What the target knows of us and might repeat: in an echo, a dump, a page for developers."""
+    return [] if target.credential is None else [custody.decrypt(target.credential).decode()]

@@ -15,9 +15,10 @@ from audit.models import ClockTimestamp
 from plans import custody, timestamps
 from plans.canonical import jcs_equal
 from plans.clock import clock
+from plans.enrolment import go_stale_by_earlier_write
 from plans.errors import Problem
 from plans.exchanges import Answer, Exchange
-from plans.inspection import inspect_actions
+from plans.inspection import inspect_covers
 from plans.lifecycle import Verb, transition
 from plans.models import Plan
 from plans.oversight import oversight
@@ -44,7 +45,8 @@ def verify(pk: int) -> None:
     if plan is None:
         return
     if not plan.target.reads_back:
-        _accept(pk, {"verification": Plan.Verification.UNAVAILABLE}, Verb.ACCEPT_UNVERIFIED)
+        unread = {"verification": Plan.Verification.UNAVAILABLE}
+        _accept(plan, unread, Verb.ACCEPT_UNVERIFIED)
         return
     try:
         told = _told(plan, read_plan(plan.target, plan.plan_id))
@@ -54,8 +56,10 @@ def verify(pk: int) -> None:
     differences = compare(plan, told)
     if differences:
         _mismatch(pk, differences)
+    elif told and told.get("status") == "expired":
+        _expire(pk)
     else:
-        _accept(pk, _as_told(plan, told), Verb.VERIFY)
+        _accept(plan, _as_told(plan, told or {}), Verb.VERIFY)
 
 
 def _claim(pk: int) -> Plan | None:
@@ -65,39 +69,46 @@ def _claim(pk: int) -> Plan | None:
     return Plan.objects.with_names().get(pk=pk) if claimed else None
 
 
-def _told(plan: Plan, exchange: Exchange) -> JsonObject:
+def _told(plan: Plan, exchange: Exchange) -> JsonObject | None:
+    """The target's words, clean of secrets; None: it does not know the plan."""
     if not isinstance(exchange, Answer):
         raise Unreadable(exchange.reason)
     if exchange.status == 404:
-        return {}
+        return None
     if exchange.status != 200:
         raise Unreadable(f"status {exchange.status}")
     try:
         body = parse_object(exchange.body)
+        # A target that repeats the token must not get it onto a page or into an event (A-18).
+        told = custody.mask(body, plan_secrets(plan))
+        assert isinstance(told, dict)
+        inspect_covers(told.get("covers"), "/covers")
     except Problem as fault:
         raise Unreadable(fault.code) from None
-    # A target that repeats the token must not get it onto a page or into an event (A-18).
-    return {name: custody.mask(value, plan_secrets(plan)) for name, value in body.items()}
+    return told
 
 
-def compare(plan: Plan, told: Mapping[str, Any]) -> list[dict[str, Any]]:
+def compare(plan: Plan, told: Mapping[str, Any] | None) -> list[dict[str, Any]]:
     """Every difference between the submission and the read-back: {pointer, submitted, read_back}.
 
-    An empty `told` means that the target does not know the plan.
+    `told` is None when the target does not know the plan. A plan that was used already is not
+    what was submitted either; one that has expired over there is only late.
     """
-    if not told:
+    if told is None:
         return [{"pointer": "", "submitted": plan.plan_id, "read_back": None}]
     pairs = {
         "/plan_id": (plan.plan_id, told.get("plan_id")),
         "/input_fingerprint": (plan.input_fingerprint, told.get("input_fingerprint")),
         "/actions": (plan.actions, told.get("actions")),
-        "/status": ("open", told.get("status", "open")),
     }
     found = [
         {"pointer": pointer, "submitted": ours, "read_back": theirs}
         for pointer, (ours, theirs) in pairs.items()
         if not jcs_equal(ours, theirs)
     ]
+    state = told.get("status", "open")
+    if state not in ("open", "expired"):
+        found.append({"pointer": "/status", "submitted": "open", "read_back": state})
     if _instant(told.get("expires_at")) != plan.expires_at:
         theirs = told.get("expires_at")
         ours = plan.expires_at_text
@@ -126,37 +137,59 @@ def _instant(value: object) -> datetime | None:
 
 def _as_told(plan: Plan, told: Mapping[str, Any]) -> dict[str, Any]:
     """The target's values replace the submission's, even where they are equal."""
-    created_at = _instant(told.get("created_at"))
     covers = told.get("covers")
     return {
         "verification": Plan.Verification.VERIFIED,
-        "actions": inspect_actions(told["actions"], plan.operation, "/actions"),
-        "covers": covers if isinstance(covers, list) else plan.covers,
-        "plan_created_at": created_at or plan.plan_created_at,
+        "actions": told["actions"],
+        "covers": plan.covers if covers is None else covers,
+        "plan_created_at": _instant(told.get("created_at")) or plan.plan_created_at,
     }
 
 
-def _accept(pk: int, facts: dict[str, Any], verb: Verb) -> None:
+def _accept(plan: Plan, facts: dict[str, Any], verb: Verb) -> None:
+    read_from = plan.target.connection_version
     with transaction.atomic():
-        plan = Plan.objects.locked(pk)
+        plan = Plan.objects.locked_with_intent(plan.pk)
         now = clock()
         if plan.status != Status.VERIFYING or plan.decide_by <= now:
             # Too late to be decided on: the sweep expires it.
             return
+        if plan.target.connection_version != read_from:
+            # What was read came from an address that is not the target's any more: read again.
+            return
+        facts = {**facts, "connection_version": read_from}
         for name, value in {**facts, "verified_at": now}.items():
             setattr(plan, name, value)
-        seen = oversight().assess(plan)
-        plan.title = seen.title
-        transition(
-            plan,
-            verb,
-            actor=actors.VERIFIER,
-            details={"digest": seen.digest, "risk": seen.risk},
-            **facts,
-            verified_at=now if plan.verified else None,
-            verify_at=None,
-            **seen.columns(),
-        )
+        _show(plan, verb, facts, now)
+        # The target's word for what the plan covers, and since when, may differ (A-10).
+        go_stale_by_earlier_write(plan, actors.VERIFIER)
+
+
+def _show(plan: Plan, verb: Verb, facts: dict[str, Any], now: datetime) -> None:
+    """The plan waits for people from here, with what they will see (B-2)."""
+    seen = oversight().assess(plan)
+    plan.title = seen.title
+    transition(
+        plan,
+        verb,
+        actor=actors.VERIFIER,
+        details={"digest": seen.digest, "risk": seen.risk},
+        **facts,
+        verified_at=now if plan.verified else None,
+        verify_at=None,
+        **seen.columns(),
+    )
+
+
+def _expire(pk: int) -> None:
+    """The target's clock says that the time is over; it is the one that will be asked (R-1)."""
+    with transaction.atomic():
+        plan = Plan.objects.locked_with_intent(pk)
+        if plan.status == Status.VERIFYING:
+            told_by = actors.target(plan.target_id, plan.target.name)
+            transition(
+                plan, Verb.EXPIRE, actor=told_by, details={"reason": "expired at the target"}
+            )
 
 
 def _mismatch(pk: int, differences: list[dict[str, Any]]) -> None:

@@ -53,7 +53,7 @@ def pending(agent: Agent, plan: Body | None = None, /, **members: Any) -> Plan:
     """A plan that waits for people, without a word to its target."""
     row = submitted(agent, plan, **members)
     facts = {"verification": Plan.Verification.VERIFIED}
-    verification._accept(row.pk, facts, Verb.VERIFY)
+    verification._accept(row, facts, Verb.VERIFY)
     return fresh(row)
 
 
