@@ -17,6 +17,7 @@ router = Router()
     auth=MAY_READ,
     response={200: EventPage, READ_REFUSALS: ProblemOut},
     summary="Read events",
+    by_alias=True,
     openapi_extra=FEED,
 )
 def read_events(request: ApiRequest) -> HttpResponse:

@@ -44,6 +44,11 @@ def test_refusals_are_documented_as_problems(client: Client) -> None:
     assert plan["additionalProperties"] is False
 
 
+def test_events_are_documented_by_their_own_names(client: Client) -> None:
+    event = client.get("/openapi.json").json()["components"]["schemas"]["EventOut"]
+    assert {"from", "to"} <= event["properties"].keys()
+
+
 @pytest.mark.parametrize("path", ["/docs", "/api/v1/docs", "/problems"])
 def test_the_pages_load_nothing_from_elsewhere(client: Client, path: str) -> None:
     page = client.get(path).content.decode()
