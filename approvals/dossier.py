@@ -150,7 +150,7 @@ class Dossier:
 
     @property
     def confirm(self) -> str:
-        return forms.confirmation(self.papers.plan)
+        return forms.confirmation(self.papers.plan, self.papers.assessment.risk)
 
     @property
     def shown_at(self) -> str:

@@ -89,9 +89,9 @@ def withdrawal_note(post: Fields, plan: Plan) -> str:
     return note
 
 
-def confirmation(plan: Plan) -> str:
+def confirmation(plan: Plan, risk: str) -> str:
     """What must be typed to approve a critical plan: a value of the plan itself (SEC-23)."""
-    if plan.risk != Operation.Risk.CRITICAL:
+    if risk != Operation.Risk.CRITICAL:
         return ""
     value = headline(plan)
     if value and len(value) <= _LONGEST_CONFIRMATION:
@@ -101,7 +101,7 @@ def confirmation(plan: Plan) -> str:
 
 def check_confirmation(post: Fields, plan: Plan) -> None:
     """ConfirmationMismatch (422) unless an approval of a critical plan repeats its value."""
-    wanted = confirmation(plan)
+    wanted = confirmation(plan, plan.risk)
     typed = re.sub(r"\s+", " ", post.get("confirm", "")).strip()
     if wanted and post.get("verdict") == Decision.Verdict.APPROVE and typed != wanted:
         raise ConfirmationMismatch(f"To approve this plan, type: {wanted}", pointer="/confirm")

@@ -79,26 +79,28 @@ class ReviewOversight:
         return {decision.plan_id: _shown(decision) for decision in latest}
 
 
-def reassess(pk: int) -> None:
-    """Bring a waiting plan's stored assessment up to the configuration of now.
+def current(plan: Plan) -> Plan:
+    """The plan with its stored assessment brought up to the configuration of now.
 
     A template, a format or a risk may have been edited since the plan was verified; what a page
     shows is worked out afresh, so the stored digest must be too, or nobody could ever approve.
     """
+    if plan.status != Status.PENDING or ReviewOversight().assess(plan).digest == plan.digest:
+        return plan
     with transaction.atomic():
-        plan = Plan.objects.locked(pk)
-        found = ReviewOversight().assess(plan)
-        if plan.status != Status.PENDING or found.digest == plan.digest:
-            return
-        Plan.objects.filter(pk=pk).update(
-            title=found.title,
-            asked=found.asked,
-            risk=found.risk,
-            risk_rank=RISK_RANK[found.risk],
-            policy_version=found.policy_version,
-            approvals_required=found.approvals_required,
-            digest=found.digest,
-        )
+        locked = Plan.objects.locked(plan.pk)
+        found = ReviewOversight().assess(locked)
+        if locked.status == Status.PENDING:
+            Plan.objects.filter(pk=plan.pk).update(
+                title=found.title,
+                asked=found.asked,
+                risk=found.risk,
+                risk_rank=RISK_RANK[found.risk],
+                policy_version=found.policy_version,
+                approvals_required=found.approvals_required,
+                digest=found.digest,
+            )
+    return Plan.objects.with_names().get(pk=plan.pk)
 
 
 def _shown(decision: Decision) -> dict[str, Any]:

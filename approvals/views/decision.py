@@ -35,9 +35,7 @@ def decision(request: PersonRequest, target: str, plan_id: str) -> HttpResponse:
     repeated = _has_decided(request, plan)
     try:
         ballot = forms.ballot(request.POST, plan)
-        if ballot.shown_digest != plan.digest:
-            # The page was made after the configuration had changed: what it showed counts.
-            oversight.reassess(plan.pk)
+        plan = oversight.current(plan)
         if plan.status == Status.PENDING and objection(request.user, plan) is None:
             forms.check_confirmation(request.POST, plan)
         tasks.ring_for(decisions.decide(request.user, plan.pk, ballot))

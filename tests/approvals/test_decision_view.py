@@ -243,6 +243,20 @@ def test_an_unchanged_world_is_approvable_after_the_configuration_moved(
     assert now(plan).title == "Other words on invoice/4412"
 
 
+def test_a_risk_that_was_raised_meanwhile_asks_for_its_confirmation(
+    client: Client, ada: User, make_plan: MakePlan, refund: Operation
+) -> None:
+    plan = make_plan()
+    Operation.objects.filter(pk=refund.pk).update(risk="critical")
+    client.force_login(ada)
+    page = client.get(address(plan, "")).text
+    assert 'data-confirm="480.00 USD"' in page
+    fields = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page))
+    form = fields | {"verdict": "approve"}
+    assert client.post(address(plan), form).status_code == 422
+    assert client.post(address(plan), form | {"confirm": "480.00 USD"}).status_code == 303
+
+
 def test_the_same_person_s_repeat_shows_the_plan(
     client: Client, ada: User, make_plan: MakePlan
 ) -> None:
