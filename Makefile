@@ -78,7 +78,7 @@ $(VENV)/python.stamp:
 	touch $@
 
 # Installed again when the pins differ, not when the file is only younger, as after a checkout.
-INSTALL = $(PY) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes
+INSTALL = $(PY) -m pip install -qq --disable-pip-version-check --no-deps --require-hashes
 
 $(VENV)/runtime.stamp: $(VENV)/python.stamp requirements.txt
 	@cmp -s requirements.txt $@ || { echo "Installing requirements.txt …"; \
