@@ -13,9 +13,11 @@ from plans import custody
 from plans.errors import TokenElsewhere
 from plans.lifecycle import Verb, transition
 from plans.models import Intent, Plan, Replan
+from plans.retrying import retried
 from plans.status import Status
 
 
+@retried
 def abandon(plan: Plan, *, reason: str, note: str, actor: Actor) -> tuple[Plan, bool]:
     """End the plan's intent (A-8); True when a commit is in flight and the target decides.
 

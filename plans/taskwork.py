@@ -17,6 +17,7 @@ from plans.admission import lock_agent
 from plans.enrolment import WRITTEN
 from plans.lifecycle import Verb, allowed, transition
 from plans.models import Agent, Intent, Plan, Replan, Task, Write
+from plans.retrying import retried
 from plans.status import ENGAGED, OPEN
 
 
@@ -28,6 +29,7 @@ class Hit:
     in_flight: list[Plan] = field(default_factory=list)
 
 
+@retried
 def mark_written(agent: Agent, task_id: str, objects: Sequence[str], tool: str) -> Hit:
     """Store a write and make the open plans of the task that it touches stale (A-10)."""
     with transaction.atomic():
@@ -46,6 +48,7 @@ def mark_written(agent: Agent, task_id: str, objects: Sequence[str], tool: str) 
     return hit
 
 
+@retried
 def end_task(agent: Agent, task_id: str, outcome: str) -> Hit:
     """Abandon every open intent of the task; its event says how many plans it had (A-11)."""
     with transaction.atomic():
