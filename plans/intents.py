@@ -20,6 +20,7 @@ from plans.enrolment import INTENT_LIFESPAN
 from plans.errors import NoteRequired, NotReplannable
 from plans.inspection import check_inputs
 from plans.models import Agent, Intent, Operation, Plan, Replan
+from plans.retrying import retried
 from plans.status import Status
 from plans.submission import find_operation
 
@@ -37,6 +38,7 @@ class IntentRequest:
     reason: str = ""
 
 
+@retried
 def open_intent(agent: Agent, request: IntentRequest) -> Intent:
     """Store what is wanted and queue its first dry run. Raises Problems (A-17)."""
     operation = find_operation(request.target, request.operation)
@@ -101,6 +103,7 @@ PLAN_AGAIN: Final = frozenset(
 )
 
 
+@retried
 def plan_again(intent: Intent, *, actor: Actor) -> Replan:
     """A person's "Plan again": un-parks, hurries, or queues a re-plan. Raises NotReplannable."""
     with transaction.atomic():
@@ -111,15 +114,22 @@ def plan_again(intent: Intent, *, actor: Actor) -> Replan:
         waiting = Replan.objects.waiting().filter(intent=intent).first()
         if waiting is None:
             return _queue_for_person(intent, latest, actor, now)
-        if waiting.status == Replan.Status.LEASED:
-            return waiting
-        waiting.status, waiting.next_try_at = Replan.Status.QUEUED, now
-        waiting.save(update_fields=["status", "next_try_at"])
+        return _hurry(intent, waiting, actor, now)
+
+
+def _hurry(intent: Intent, waiting: Replan, actor: Actor, now: datetime) -> Replan:
+    """Run what waits, or is parked, now; what the target refused once is asked again (R-1)."""
+    fixed = waiting.cause in (Replan.Cause.CHANGES_REQUESTED, Replan.Cause.FIRST)
+    mode = waiting.mode if fixed else intent.operation.replan
+    # Compare and set: a runner that takes its lease now holds no lock that we hold.
+    idle = Replan.objects.filter(pk=waiting.pk).exclude(status=Replan.Status.LEASED)
+    if idle.update(status=Replan.Status.QUEUED, next_try_at=now, mode=mode):
         intent.status, intent.unattended_replans = Intent.Status.OPEN, 0
         intent.save(update_fields=["status", "unattended_replans"])
-        details = {"cause": waiting.cause, "mode": waiting.mode}
+        details = {"cause": waiting.cause, "mode": mode}
         record(Action.REPLAN_QUEUED, actor, intent.subject(), details)
-        return waiting
+    waiting.refresh_from_db()
+    return waiting
 
 
 def _queue_for_person(intent: Intent, latest: Plan | None, actor: Actor, now: datetime) -> Replan:
@@ -131,7 +141,8 @@ def _queue_for_person(intent: Intent, latest: Plan | None, actor: Actor, now: da
         intent=intent,
         plan=latest if latest is not None and latest.is_terminal and not taken else None,
         cause=Replan.Cause.PERSON if latest else Replan.Cause.FIRST,
-        mode=intent.operation.replan,
+        # Without a plan the intent came from `open_intent`: its dry run is ours (A-12).
+        mode=intent.operation.replan if latest else Operation.ReplanMode.SERVER,
         next_try_at=now,
     )
     intent.status, intent.unattended_replans = Intent.Status.OPEN, 0
@@ -141,6 +152,7 @@ def _queue_for_person(intent: Intent, latest: Plan | None, actor: Actor, now: da
     return replan
 
 
+@retried
 def give_up(intent: Intent, *, actor: Actor, note: str) -> None:
     """A person ends an intent that waits for a re-plan (R-3). Raises NoteRequired (422)."""
     if not note.strip():

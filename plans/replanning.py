@@ -15,21 +15,23 @@ from django.db.models import Q
 from audit import actors
 from audit.actions import Action
 from audit.recording import record
-from plans import gateway
+from plans import custody, gateway
+from plans.bodies import code_of
 from plans.clock import clock
 from plans.enrolment import Draft, content_sha256, enrol
 from plans.errors import PlanAlreadySubmitted, Problem
 from plans.exchanges import Answer, Call, Exchange
 from plans.inspection import PlanFacts, inspect_plan
-from plans.lifecycle import Verb, allowed
-from plans.models import Intent, Operation, Plan, Replan
-from plans.reading import endpoint
+from plans.lifecycle import Verb, allowed, transition
+from plans.models import Intent, Operation, Plan, Replan, Target
+from plans.reading import endpoint, target_secrets
 from plans.status import Status
-from plans.strict_json import parse_object
+from plans.strict_json import JsonObject, parse_object
 
 log = structlog.get_logger(__name__)
 
-LEASE: Final = timedelta(seconds=90)
+# Beyond the dry run's own deadline: time to write down what came of it.
+LEASE_SLACK: Final = timedelta(seconds=45)
 BACK_OFF: Final = (0, 30, 120, 600, 1800)
 # A refusal with one of these is about us or the moment, not about the wish (R-1).
 TRY_AGAIN: Final = frozenset({401, 403, 408, 425, 429})
@@ -60,7 +62,7 @@ def run(pk: int) -> int | None:
         headers={"Content-Type": "application/json"},
     )
     exchange = gateway.exchange(endpoint(intent.target), call)
-    match _judge(exchange, intent.operation):
+    match _judge(exchange, intent):
         case PlanFacts() as facts:
             return _complete(replan, facts)
         case Refusal() as refusal:
@@ -74,6 +76,8 @@ def _claim(pk: int) -> Replan | None:
     """The lease by compare-and-set; a lapsed one is taken over (Q-1)."""
     with transaction.atomic():
         now = clock()
+        target = Target.objects.get(intents__replans=pk)
+        until = now + timedelta(seconds=target.total_timeout_seconds) + LEASE_SLACK
         mine = Replan.objects.filter(
             Q(status=Replan.Status.QUEUED, next_try_at__lte=now)
             | Q(status=Replan.Status.LEASED, lease_until__lte=now),
@@ -81,14 +85,14 @@ def _claim(pk: int) -> Replan | None:
             mode=Operation.ReplanMode.SERVER,
         )
         lease = uuid.uuid4()
-        leased = {"status": Replan.Status.LEASED, "lease": lease, "lease_until": now + LEASE}
+        leased = {"status": Replan.Status.LEASED, "lease": lease, "lease_until": until}
         if not mine.update(**leased):
             return None
     related = ("intent__target", "intent__operation__target", "intent__agent", "plan")
     return Replan.objects.select_related(*related).get(pk=pk)
 
 
-def _judge(exchange: Exchange, operation: Operation) -> PlanFacts | Refusal | str:
+def _judge(exchange: Exchange, intent: Intent) -> PlanFacts | Refusal | str:
     """Facts of a good dry run, the target's refusal, or why this try failed."""
     if not isinstance(exchange, Answer):
         return f"{exchange.reason}: {exchange.detail}"
@@ -96,15 +100,24 @@ def _judge(exchange: Exchange, operation: Operation) -> PlanFacts | Refusal | st
     if exchange.status != 200 and not refused:
         return f"the target answered {exchange.status}"
     try:
-        body = parse_object(exchange.body)
+        body = _clean(parse_object(exchange.body), intent.target)
         if exchange.status == 200:
-            return inspect_plan(body, operation, base="")
+            return inspect_plan(body, intent.operation, base="")
     except Problem as fault:
         if not refused:
             return f"the dry run's answer is not a plan: {fault.code}"
         body = {}
     words = str(body.get("detail") or body.get("title") or "")[:500]
-    return Refusal(exchange.status, str(body.get("code") or "")[:100], words)
+    return Refusal(exchange.status, (code_of(body) or "")[:100], words)
+
+
+def _clean(body: JsonObject, target: Target) -> JsonObject:
+    """The answer with no secret's text but the token in its own place (A-18)."""
+    token = body.pop("plan_token", None)
+    secrets = [*target_secrets(target), *([token] if isinstance(token, str) else [])]
+    clean = custody.mask(body, secrets)
+    assert isinstance(clean, dict)
+    return clean if token is None else {**clean, "plan_token": token}
 
 
 def _complete(replan: Replan, facts: PlanFacts) -> int | None:
@@ -113,7 +126,7 @@ def _complete(replan: Replan, facts: PlanFacts) -> int | None:
         with transaction.atomic():
             intent = Intent.objects.locked(replan.intent_id)
             current = Replan.objects.filter(pk=replan.pk).get()
-            if current.status == Replan.Status.CANCELLED:
+            if intent.status == Intent.Status.ABANDONED:
                 _store_abandoned(intent, facts)
                 return None
             if current.lease != replan.lease or current.status != Replan.Status.LEASED:
@@ -141,9 +154,7 @@ def _enrol(intent: Intent, replan: Replan, facts: PlanFacts, predecessor: Plan |
 def _store_abandoned(intent: Intent, facts: PlanFacts) -> None:
     """A-8: a plan that arrives for an abandoned intent is stored abandoned, its token destroyed."""
     predecessor = Plan.objects.latest_locked(intent)
-    if intent.status == Intent.Status.ABANDONED and (
-        predecessor is None or predecessor.is_terminal
-    ):
+    if predecessor is None or _may_follow(predecessor):
         draft = _draft(intent, facts)
         enrol(intent, draft, predecessor, actor=actors.REPLANNER, now=clock())
 
@@ -185,6 +196,7 @@ def _refused(replan: Replan, refusal: Refusal) -> None:
             return
         if refusal.status == 422 and refusal.code == "nothing-to-change":
             _end(intent, replan, Intent.Status.SETTLED, reason, Action.INTENT_SETTLED, details)
+            _close_what_waits(intent)
         elif replan.plan_id is None and replan.cause == Replan.Cause.FIRST:
             _end(intent, replan, Intent.Status.FAILED, reason, Action.INTENT_FAILED, details)
         else:
@@ -211,6 +223,14 @@ def _end(
         status=Replan.Status.DONE, finished_at=clock(), lease=None, last_error=reason
     )
     record(action, actors.target(intent.target_id, intent.target.name), intent.subject(), details)
+
+
+def _close_what_waits(intent: Intent) -> None:
+    """A settled intent has nothing left to decide on: its fresh plan was asked for (R-4)."""
+    latest = Plan.objects.latest_locked(intent)
+    if latest is not None and allowed(latest, Verb.SUPERSEDE):
+        details = {"reason": "nothing is left to change"}
+        transition(latest, Verb.MARK_STALE, actor=actors.REPLANNER, details=details)
 
 
 def _holds(replan: Replan) -> bool:
