@@ -56,3 +56,5 @@ class Action(StrEnum):
     API_KEY_REVOKED = "api_key.revoked"
     SIGNED_IN = "person.signed_in"
     SIGN_IN_FAILED = "person.sign_in_failed"
+    AUDIT_ERA_BEGAN = "audit.era_began"
+    AUDIT_VERIFIED = "audit.verified"

@@ -32,10 +32,19 @@ class CurrentEra(models.Func):
     output_field = models.IntegerField()
 
 
+class CurrentPlace(models.Func):
+    """Which cluster, timeline and database this is: another one means a restore (L-2)."""
+
+    function = "audit_place"
+    template = "%(function)s()"
+    output_field = models.TextField()
+
+
 class Era(models.Model):
     """One row per life of the database cluster: after a restore a new era begins."""
 
     number = models.PositiveIntegerField(primary_key=True)
+    place = models.TextField(db_default=CurrentPlace())
     began_at = models.DateTimeField(db_default=ClockTimestamp())
     reason = models.TextField()
 
@@ -90,3 +99,34 @@ class Event(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} by {self.actor_label}"
+
+
+class Seal(models.Model):
+    """Closes all events up to a place in the trail, by a signed hash that continues the last (L-2).
+
+    `audit/offline/formats.py` says what is hashed and signed. The manifest holds 48 bytes an event
+    (xid, id, SHA-256), so that a bad row can be named and not only counted.
+    """
+
+    number = models.BigIntegerField(primary_key=True)
+    era = models.PositiveIntegerField()
+    first_xid = models.BigIntegerField()
+    first_id = models.BigIntegerField()
+    last_xid = models.BigIntegerField()
+    last_id = models.BigIntegerField()
+    count = models.PositiveIntegerField()
+    # Of this seal and all before it.
+    total = models.BigIntegerField()
+    root = models.CharField(max_length=64)
+    previous = models.CharField(max_length=64, unique=True)
+    key_id = models.CharField(max_length=16)
+    at = models.DateTimeField()
+    hash = models.CharField(max_length=64, unique=True)
+    signature = models.CharField(max_length=128)
+    manifest = models.BinaryField()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = []
+
+    def __str__(self) -> str:
+        return f"seal {self.number}"

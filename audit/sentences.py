@@ -41,6 +41,8 @@ PHRASES: Final[dict[str, Phrase]] = {
     "code": phrases.word("code", "not allowed"),
     "cause": phrases.word("cause", "unknown cause"),
     "alarm": phrases.detail("alarm", "something is wrong"),
+    "first": phrases.detail("first", "something is wrong"),
+    "sealed_at": phrases.detail("sealed_at", "its beginning"),
     "fault": phrases.detail("fault", "unknown fault"),
     "state": phrases.word("kind", "nothing"),
     "changes": phrases.listed("changed", phrases.moved, "it does not say what changed"),
@@ -97,6 +99,8 @@ SENTENCES: Final[dict[str, str]] = {
     A.API_KEY_REVOKED: "{actor} revoked API key {key_id} of {agent}",
     A.SIGNED_IN: "{actor} signed in",
     A.SIGN_IN_FAILED: "Signing in as {actor} failed",
+    A.AUDIT_ERA_BEGAN: "Era {number} of the trail began{because}",
+    A.AUDIT_VERIFIED: "{actor} verified the trail: it does not hold; {first}",
 }
 # Where a member of the details makes another sentence of the same action.
 VARIANTS: Final[dict[tuple[str, str, Any], str]] = {
@@ -122,6 +126,7 @@ VARIANTS: Final[dict[tuple[str, str, Any], str]] = {
     (A.ATTEMPT_CLOSED, "outcome", "not_sent"): "Attempt {number} for {plan} never left{because}",
     (A.REPLAN_QUEUED, "cause", "first"): "The first plan for {intent} was queued",
     (A.CONFIG_APPLIED, "created", True): "{actor} made {kind} {name}: {settings}",
+    (A.AUDIT_VERIFIED, "holds", True): "{actor} verified the trail up to {sealed_at}: it holds",
 }
 TONES: Final[dict[str, str]] = {
     **dict.fromkeys([A.PLAN_COMMITTED, A.PLAN_CHECKED_APPLIED], "good"),
@@ -136,6 +141,7 @@ TONES: Final[dict[str, str]] = {
             A.INTENT_PARKED,
             A.REPLAN_FAILED_TRY,
             A.PLAN_UNVERIFIED,
+            A.AUDIT_ERA_BEGAN,
         ],
         "warn",
     ),

@@ -7,8 +7,11 @@ from typing import Any
 from cryptography.fernet import Fernet
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import SystemCheckError
 from django.db import OperationalError, connections
+
+from audit import signing
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +58,24 @@ def check_production(**_kwargs: Any) -> list[CheckMessage]:
     return problems
 
 
+@register(Tags.security)
+def check_signing_keys(**_kwargs: Any) -> list[CheckMessage]:
+    """Without a key that signs, the audit trail is not sealed (L-2)."""
+    try:
+        signing.signer()
+        signing.public_keys()
+    except ImproperlyConfigured as error:
+        return [
+            Error(
+                str(error),
+                hint="Make one: python -c 'import base64, secrets; "
+                "print(base64.urlsafe_b64encode(secrets.token_bytes(32)).decode())'",
+                id="countersign.E006",
+            )
+        ]
+    return []
+
+
 @register(Tags.security, deploy=True)
 def check_address(**_kwargs: Any) -> list[CheckMessage]:
     """Cookies and passwords belong on https."""
@@ -98,7 +119,7 @@ def refuse_unsafe_start() -> None:
     SystemCheckError names what is unsafe. A database that is down is no reason to refuse: the
     process waits for it, and `prepare` has looked at it before the first start.
     """
-    found = [*check_encryption_keys(), *check_production()]
+    found = [*check_encryption_keys(), *check_signing_keys(), *check_production()]
     try:
         found += check_postgres(databases=["default"])
     except OperationalError:

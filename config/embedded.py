@@ -35,6 +35,7 @@ NAMES = ("postgres", "valkey")
 VARIABLES = {"postgres": "DATABASE_URL", "valkey": "REDIS_URL"}
 DEFAULT_HOME = Path(__file__).resolve().parent.parent / ".demo"
 DATABASE = "countersign"
+SECRETS = frozenset({"secret_key", "encryption_keys", "audit_signing_keys"})
 # How long a remembered port may be busy before another one is taken.
 PATIENCE_SECONDS = 3.0
 
@@ -71,6 +72,10 @@ def _give_to_owner(path: Path) -> None:
         os.chown(path, owner.st_uid, owner.st_gid)
 
 
+def _random_key() -> str:
+    return base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
+
+
 class Cluster:
     """Both servers of one home. Every method may be called by any number of processes at once."""
 
@@ -98,15 +103,24 @@ class Cluster:
         }
 
     def secrets(self) -> dict[str, Any]:
-        """`secret_key` and `encryption_keys` of this home, made at the first call."""
-        path = self.home / "secrets.json"
-        if not path.exists():
-            with self._lock():
-                if not path.exists():
-                    key = base64.urlsafe_b64encode(secrets.token_bytes(32)).decode()
-                    made = {"secret_key": secrets.token_urlsafe(48), "encryption_keys": [key]}
-                    write_private(path, made)
-        return dict(json.loads(path.read_text()))
+        """`secret_key`, `encryption_keys` and `audit_signing_keys`, made at the first call."""
+        if (kept := self._kept_secrets()).keys() >= SECRETS:
+            return kept
+        with self._lock():
+            made = {
+                "secret_key": secrets.token_urlsafe(48),
+                "encryption_keys": [_random_key()],
+                "audit_signing_keys": [_random_key()],
+            }
+            # What an older version made stays; what it did not know is added.
+            write_private(self.home / "secrets.json", made | self._kept_secrets())
+        return self._kept_secrets()
+
+    def _kept_secrets(self) -> dict[str, Any]:
+        try:
+            return dict(json.loads((self.home / "secrets.json").read_text()))
+        except FileNotFoundError:
+            return {}
 
     def start(self, names: tuple[str, ...] = NAMES) -> None:
         """Start what is down, adopt what runs. EmbeddedError says what stands in the way."""

@@ -66,6 +66,15 @@ if not SECRET_KEY or not ENCRYPTION_KEYS:
         )
     SECRET_KEY = SECRET_KEY or CLUSTER.secrets()["secret_key"]
     ENCRYPTION_KEYS = ENCRYPTION_KEYS or list(CLUSTER.secrets()["encryption_keys"])
+# The audit trail's seals: Ed25519 keys, the newest first; retired ones as `public:<base64>`.
+AUDIT_SIGNING_KEYS: list[str] = env.words("AUDIT_SIGNING_KEYS")
+HOME_IN_USE = "postgres" in EMBEDDED or (HOME / "secrets.json").exists()
+if not AUDIT_SIGNING_KEYS and HOME_IN_USE:
+    AUDIT_SIGNING_KEYS = list(CLUSTER.secrets()["audit_signing_keys"])
+# Signed heads of the trail, one line each; they prove something where nobody can take them back.
+AUDIT_CHECKPOINTS_FILE = env.optional("AUDIT_CHECKPOINTS_FILE") or (
+    str(HOME / "checkpoints.jsonl") if HOME_IN_USE else None
+)
 SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS")
 
 # ── Addresses ────────────────────────────────────────────────────────────────────────────────

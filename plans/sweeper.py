@@ -15,15 +15,18 @@ from enum import StrEnum
 from functools import partial
 from typing import Any, Final
 
+import structlog
 from django.db import transaction
 
-from audit import actors
+from audit import actors, seals
 from plans import committing, expiry, intents, replanning, resolving, verification
 from plans.clock import clock
 from plans.errors import NotReplannable
 from plans.lifecycle import Verb, allowed, transition
 from plans.models import Intent, Plan, Replan
 from plans.status import OPEN, Status
+
+log = structlog.get_logger(__name__)
 
 # The doorbell gets this long before the sweep does the work itself.
 HEAD_START: Final = timedelta(seconds=0.7)
@@ -36,6 +39,7 @@ class Lane(StrEnum):
     ROWS = "rows"
     COMMITS = "commits"
     READS = "reads"
+    SEALS = "seals"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,15 @@ def due_work() -> list[Work]:
     return work + [Work(end_lifespan, pk, Lane.ROWS) for pk in outlived()]
 
 
+def seal(most: int) -> None:
+    """Close what was written to the trail since the last time (L-2)."""
+    seals.seal_all(most)
+
+
+# Due every second, whatever else is: it is about no row.
+SEALING: Final = Work(seal, seals.MOST_ROWS, Lane.SEALS)
+
+
 def carry_out(pk: int) -> None:
     """An attempt, and at once the read that an answer without proof calls for."""
     if committing.commit(pk) is not None:
@@ -82,16 +95,29 @@ def committed_over_others() -> list[int]:
 
 
 def make_others_stale(pk: int) -> None:
-    """Other open plans on these objects were planned for a world that is gone; one at a time."""
+    """Other open plans on these objects were planned for a world that is gone; one at a time.
+
+    The mark goes when all are done: who is killed half-way, or fails at one, is followed up.
+    """
     committed = Plan.objects.with_names().get(pk=pk)
-    for other in others_on_the_same_objects(committed):
+    done = [_make_stale(other, committed) for other in others_on_the_same_objects(committed)]
+    if all(done):
+        Plan.objects.filter(pk=pk).update(stales_others=False)
+
+
+def _make_stale(other: int, committed: Plan) -> bool:
+    """Whether this one is settled; its failure is not the others' (B-8)."""
+    try:
         with transaction.atomic():
             plan = Plan.objects.locked_with_intent(other)
             if allowed(plan, Verb.MARK_STALE) and plan.received_at <= committed.status_at:
                 reason = "another plan on the same object was committed"
                 details = {"reason": reason, "committed": committed.plan_id}
                 transition(plan, Verb.MARK_STALE, actor=actors.COMMITTER, details=details)
-    Plan.objects.filter(pk=pk).update(stales_others=False)
+    except Exception:
+        log.exception("sweep.not_made_stale", pk=other, committed=committed.plan_id)
+        return False
+    return True
 
 
 def others_on_the_same_objects(plan: Plan) -> list[int]:

@@ -17,7 +17,7 @@ from plans import custody
 from plans.models import Agent, ApiKey, Intent, Operation, Plan, Target
 from plans.status import TERMINAL, Status
 
-TRAIL = "audit_event"
+TRAIL = ("audit_event", "audit_seal", "audit_era")
 ERA = "audit_era"
 
 REFUND_INPUTS = {
@@ -36,8 +36,8 @@ REFUND_INPUTS = {
 def _flush_passes_the_trail() -> Iterator[None]:
     """Between transactional tests Django truncates every table; the trail refuses (L-1).
 
-    The trigger is off for that one statement, and the first era, which the migration wrote and
-    the flush removes, is written again. The trigger itself stays on for the tests.
+    The triggers are off for that one statement, and the first era, which the migration wrote and
+    the flush removes, is written again. The triggers themselves stay on for the tests.
     """
     original = DatabaseOperations.sql_flush
     patch = pytest.MonkeyPatch()
@@ -51,9 +51,10 @@ def _bracketed(original: Callable[..., list[str]]) -> Callable[..., list[str]]:
         operations: DatabaseOperations, style: Style, tables: Sequence[str], **options: Any
     ) -> list[str]:
         statements = list(original(operations, style, tables, **options))
-        if TRAIL in tables:
-            switch = f"ALTER TABLE {TRAIL} {{}} TRIGGER audit_event_no_truncate;".format
-            statements = [switch("DISABLE"), *statements, switch("ENABLE")]
+        for table in TRAIL:
+            if table in tables:
+                switch = f"ALTER TABLE {table} {{}} TRIGGER {table}_no_truncate;".format
+                statements = [switch("DISABLE"), *statements, switch("ENABLE")]
         if ERA in tables:
             statements.append(f"INSERT INTO {ERA} (number, reason) VALUES (1, 'first start');")
         return statements

@@ -7,6 +7,8 @@ from django.core.checks import Tags
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandParser
 
+from audit import eras
+
 
 class Command(BaseCommand):
     help = "Check the installation, migrate the database and make the cache table."
@@ -21,5 +23,7 @@ class Command(BaseCommand):
         self.check(tags=[Tags.security, Tags.database], databases=["default"])
         call_command("migrate", interactive=False, skip_checks=True, verbosity=0)
         call_command("createcachetable", verbosity=0)
+        # Before anything is written: a restored trail goes on in a new era (L-2).
+        eras.check()
         if options["config"]:
             call_command("apply_config", str(options["config"]))

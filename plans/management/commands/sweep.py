@@ -12,11 +12,13 @@ import structlog
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import InterfaceError, OperationalError, close_old_connections
 
-from plans.sweeper import Lane, Work, due_work
+from audit import eras
+from plans.sweeper import SEALING, Lane, Work, due_work
 
 log = structlog.get_logger(__name__)
 
 ROW_THREADS: Final = 2
+SEAL_SECONDS: Final = 1.0
 
 
 class Command(BaseCommand):
@@ -34,6 +36,7 @@ class Command(BaseCommand):
         if not options["once"]:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: stop.set())
+        begin_era_after_restore()
         sweeper = Sweeper(options["threads"])
         try:
             while True:
@@ -46,6 +49,16 @@ class Command(BaseCommand):
             sweeper.finish(drop_waiting=not options["once"])
 
 
+def begin_era_after_restore() -> None:
+    """Before anything is written; while the database is away, the first sealing does it (L-2)."""
+    try:
+        eras.check()
+    except (OperationalError, InterfaceError) as fault:
+        log.warning("sweep.database_away", fault=type(fault).__name__)
+    finally:
+        close_old_connections()
+
+
 class Sweeper:
     """Looks at the clock and hands out what is due; it never waits for what it handed out.
 
@@ -53,13 +66,14 @@ class Sweeper:
     """
 
     def __init__(self, threads: int) -> None:
-        sizes = {Lane.ROWS: ROW_THREADS, Lane.COMMITS: threads, Lane.READS: threads}
+        sizes = {Lane.ROWS: ROW_THREADS, Lane.COMMITS: threads, Lane.READS: threads, Lane.SEALS: 1}
         self._pools = {
             lane: ThreadPoolExecutor(size, thread_name_prefix=f"sweep-{lane}")
             for lane, size in sizes.items()
         }
         self._busy: set[tuple[str, Any]] = set()
         self._lock = threading.Lock()
+        self._next_seal = 0.0
 
     def look(self) -> None:
         """Find what is due and start what is not under way already."""
@@ -70,6 +84,9 @@ class Sweeper:
             return
         finally:
             close_old_connections()
+        if time.monotonic() >= self._next_seal:
+            self._next_seal = time.monotonic() + SEAL_SECONDS
+            work.append(SEALING)
         for each in work:
             if self._take(each):
                 self._pools[each.lane].submit(self._do, each)
