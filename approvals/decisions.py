@@ -63,6 +63,13 @@ def decide(person: User, plan_pk: int, ballot: Ballot) -> Plan:
     raise refusal
 
 
+def note_refusal(person: User, plan_pk: int, verdict: str, refusal: Problem) -> None:
+    """Leave the event of a verdict that its form refused before it came here (L-1, SEC-27)."""
+    with transaction.atomic():
+        plan = Plan.objects.with_names().get(pk=plan_pk)
+        _record_refusal(person, plan, verdict, refusal)
+
+
 def _record_refusal(person: User, plan: Plan, verdict: str, refusal: Problem) -> None:
     """SEC-27: what was tried; words that are no verdict are not repeated."""
     known = verdict if verdict in (*Verdict.values, WITHDRAWAL) else ""

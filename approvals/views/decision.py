@@ -36,8 +36,11 @@ def decision(request: PersonRequest, target: str, plan_id: str) -> HttpResponse:
     try:
         ballot = forms.ballot(request.POST, plan)
         plan = oversight.current(plan)
-        if plan.status == Status.PENDING and objection(request.user, plan) is None:
-            forms.check_confirmation(request.POST, plan)
+        _check_confirmation(request, plan)
+    except Problem as problem:
+        decisions.note_refusal(request.user, plan.pk, request.POST.get("verdict", ""), problem)
+        return _refused(request, plan, problem)
+    try:
         tasks.ring_for(decisions.decide(request.user, plan.pk, ballot))
     except Problem as problem:
         return _refused(request, plan, problem)
@@ -58,7 +61,17 @@ def withdrawal(request: PersonRequest, target: str, plan_id: str) -> HttpRespons
     return _go(request, rows.url_of(plan))
 
 
+def _check_confirmation(request: PersonRequest, plan: Plan) -> None:
+    """Only who could decide now is asked to type a value; the others hear why they cannot."""
+    asked = plan.status == Status.PENDING and forms.confirmation(plan, plan.risk)
+    if asked and objection(request.user, plan) is None:
+        forms.check_confirmation(request.POST, plan)
+
+
 def _has_decided(request: PersonRequest, plan: Plan) -> bool:
+    """A plan that waits for its first approval has no decisions to look for."""
+    if plan.status == Status.PENDING and not plan.approvals_given:
+        return False
     return Decision.objects.filter(plan=plan, round=plan.round, person=request.user).exists()
 
 

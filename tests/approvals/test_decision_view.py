@@ -435,3 +435,13 @@ def test_nobody_withdraws_what_others_approved_or_what_was_sent(
     Attempt.objects.create(plan=plan, number=1, lease_until=clock())
     Plan.objects.filter(pk=plan.pk).update(status="committing")
     assert code_of(withdraw(client, ada, plan)) == "commit-in-flight"
+
+
+def test_a_form_that_is_refused_leaves_an_event(
+    client: Client, ada: User, make_plan: MakePlan
+) -> None:
+    response = vote(client, ada, make_plan(), amount="1")
+    assert response.status_code == 422
+    event = Event.objects.get(action="decision.refused")
+    assert (event.actor_label, event.details["code"]) == ("ada", "unknown-field")
+    assert event.details["verdict"] == "approve"
