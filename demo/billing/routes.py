@@ -17,7 +17,7 @@ from .faults import Faults
 from .problems import Problem, not_allowed
 
 WINDOW_HEADER = "Plan-Seconds"
-MIN_WINDOW, MAX_WINDOW = 60, 600
+MIN_WINDOW, MAX_WINDOW = 5, 600
 
 
 @dataclass(frozen=True)

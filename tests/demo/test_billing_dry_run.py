@@ -44,7 +44,7 @@ def test_a_caller_may_ask_for_a_shorter_plan(target: Target) -> None:
     assert (expires - created).total_seconds() == 65
 
 
-@pytest.mark.parametrize("seconds", ["59", "601", "-1", "1e2", "soon", ""])
+@pytest.mark.parametrize("seconds", ["4", "601", "-1", "1e2", "soon", ""])
 def test_it_refuses_a_lifespan_it_does_not_offer(target: Target, seconds: str) -> None:
     assert target.dry_run("4412", Plan_Seconds=seconds).status_code == 400
 
