@@ -102,10 +102,9 @@ def the_lost_answer(stage: Stage, silence: int) -> None:
     expect(stage.times_told(plan, "committed") == 1, "success was reported once")
 
 
-def nobody_at_the_desk(stage: Stage, fast: bool) -> None:
+def nobody_at_the_desk(stage: Stage, window: int | None) -> None:
     """Step 6: the plan expires, is re-planned, and the dead one can never be approved."""
     stage.title(6, "the same with nobody at the desk")
-    window = SHORT_WINDOW if fast else None
     plan = stage.submit(stage.new_invoice(WISH), WISH, "Late delivery", window)
     plan = stage.wait(plan, lambda now: now["status"] == "pending", 30, "a pending plan")
     form = stage.ada.decision_form(stage.ada.page(plan["plan_id"], "billing"))
@@ -120,13 +119,13 @@ def nobody_at_the_desk(stage: Stage, fast: bool) -> None:
     stage.say("the story is over: support-agent ends the task")
 
 
-def tell(stage: Stage, silence: int, fast: bool) -> None:
+def tell(stage: Stage, silence: int, window: int | None) -> None:
     """All six steps, in order."""
     stage.open()
     second = the_conflict(stage)
     the_second_approval(stage, second)
     the_lost_answer(stage, silence)
-    nobody_at_the_desk(stage, fast)
+    nobody_at_the_desk(stage, window)
     print("\nThe story holds.")
 
 
@@ -138,7 +137,10 @@ def arguments() -> argparse.Namespace:
         "--fast-expiry",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="step 6 with a plan of about a minute instead of ten",
+        help="step 6 with a short plan instead of one of ten minutes",
+    )
+    parser.add_argument(
+        "--window", type=int, default=SHORT_WINDOW, help="seconds that the short plan lives"
     )
     parser.add_argument(
         "--silence", type=int, default=35, help="seconds that the target is silent in step 5"
@@ -169,7 +171,8 @@ def main() -> int:
         print("No credentials found. Start the demo first: make demo", file=sys.stderr)
         return 1
     with Stage(credentials, chosen.auto) as stage:
-        return guarded(lambda: tell(stage, chosen.silence, chosen.fast_expiry))
+        window = chosen.window if chosen.fast_expiry else None
+        return guarded(lambda: tell(stage, chosen.silence, window))
 
 
 if __name__ == "__main__":
