@@ -1,11 +1,12 @@
 """Every test runs on a real PostgreSQL and Valkey, embedded unless the environment names some.
 
-Any number of test runs and their parallel workers share one pair of servers in `.demo/test/`, apart
-from a demo that may be running. Each run has databases of its own; the last one out stops the pair.
+Each process that runs tests has a pair of servers for itself, in a numbered place of `.demo/test/`:
+other runs and parallel workers can neither hold back its seals, nor answer its doorbells, nor see
+its restarts. A demo that is running stays untouched.
 """
 
-import contextlib
 import fcntl
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,70 +19,64 @@ from psycopg import sql
 
 from config import embedded
 
-ROOT = Path(__file__).resolve().parent
-WORKER = os.environ.get("PYTEST_XDIST_WORKER")
+PLACES = Path(__file__).resolve().parent / ".demo" / "test"
 DATABASE_PREFIX = "test_countersign_"
-REDIS_DATABASES = 4096
+# Registered here, so that every folder of tests has the same browser.
+pytest_plugins = ["tests.chromium"]
 
 
-def _join(home: Path) -> IO[str]:
-    """Hold the home's `users` file for as long as this run lasts; the first one in cleans up."""
-    home.mkdir(parents=True, exist_ok=True)
-    users = (home / "users").open("w")
-    try:
-        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        pass
-    else:
-        embedded.start_needed(durable=False)
-        _drop_leftovers()
-    fcntl.flock(users, fcntl.LOCK_SH)
-    embedded.start_needed(durable=False)
-    return users
+def _take_place() -> tuple[Path, IO[str]]:
+    """The first place that no living process holds, and the file that holds it."""
+    for number in itertools.count():
+        home = PLACES / str(number)
+        home.mkdir(parents=True, exist_ok=True)
+        held = (home / "held").open("w")
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            held.close()
+        else:
+            return home, held
+    raise AssertionError("numbers do not end")
 
 
-def _drop_leftovers() -> None:
-    """Databases of runs that were killed. Only on our own server: elsewhere they may be others'."""
+def _start_servers() -> None:
+    """Start them, and drop the databases of a run that was killed here."""
+    cluster = embedded.start_needed(durable=False)
     if "postgres" not in embedded.needed():
         return
-    with psycopg.connect(embedded.Cluster().urls()["postgres"], autocommit=True) as connection:
-        names = connection.execute("SELECT datname FROM pg_database").fetchall()
-        for (name,) in names:
+    with psycopg.connect(cluster.urls()["postgres"], autocommit=True) as connection:
+        for (name,) in connection.execute("SELECT datname FROM pg_database").fetchall():
             if name.startswith(DATABASE_PREFIX):
-                connection.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
+                drop = sql.SQL("DROP DATABASE {} WITH (FORCE)")
+                connection.execute(drop.format(sql.Identifier(name)))
 
 
-def _leave(users: IO[str]) -> None:
-    """Stop the servers if nobody else uses them; whoever joins meanwhile waits for the file."""
-    with users, contextlib.suppress(BlockingIOError):
-        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        embedded.Cluster().stop()
-
-
-def _point_at_servers() -> None:
-    os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
-    run = os.environ.setdefault("COUNTERSIGN_TEST_RUN", str(os.getpid()))
-    # pytest-django appends the worker's name.
-    os.environ["TEST_DATABASE_NAME"] = f"{DATABASE_PREFIX}{run}"
-    # A pool that keeps no idle connections lets a test database be dropped at any time.
-    os.environ.setdefault("DATABASE_POOL_MIN", "0")
-    os.environ.setdefault("STATIC_AUTOREFRESH", "1")
-    if "valkey" in embedded.needed():
-        # One numbered database per process, so that no worker answers another one's doorbell.
-        address = embedded.Cluster().urls()["valkey"].rpartition("/")[0]
-        os.environ["REDIS_URL"] = f"{address}/{os.getpid() % REDIS_DATABASES}"
-
-
-if WORKER is None:
-    os.environ.setdefault("COUNTERSIGN_HOME", str(ROOT / ".demo" / "test"))
-    RUN = _join(embedded.home_folder())
-_point_at_servers()
+HOME, HELD = _take_place()
+os.environ["COUNTERSIGN_HOME"] = str(HOME)
+os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
+# Apart from other runs on the same real server. pytest-django appends the worker's name.
+os.environ["TEST_DATABASE_NAME"] = f"{DATABASE_PREFIX}{os.getpid()}"
+# A pool that keeps no idle connections lets a test database be dropped at any time.
+os.environ.setdefault("DATABASE_POOL_MIN", "0")
+os.environ.setdefault("STATIC_AUTOREFRESH", "1")
 django.setup()
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Not for the process that only hands tests to workers."""
+    if session.config.getoption("numprocesses", None):
+        return
+    address = embedded.Cluster().urls()
+    _start_servers()
+    if embedded.Cluster().urls() != address:
+        pytest.exit("Another program took the port of this place's server: run again.", 1)
+
+
 def pytest_unconfigure() -> None:
-    if WORKER is None:
-        _leave(RUN)
+    """Whatever ended the run."""
+    embedded.Cluster().stop()
+    HELD.close()
 
 
 @pytest.fixture(scope="session")

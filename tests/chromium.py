@@ -1,0 +1,58 @@
+"""One Chromium for a whole test run; without one, tests marked `browser` are left out.
+
+`REQUIRE_BROWSER=1` turns a missing Chromium into a failure of the run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    # Loaded by the fixtures: most test runs open no browser.
+    from playwright.sync_api import Browser, Playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    browsing = [item for item in items if item.get_closest_marker("browser")]
+    if CHROMIUM is not None or not browsing:
+        return
+    if os.environ.get("REQUIRE_BROWSER") == "1":
+        raise pytest.UsageError("REQUIRE_BROWSER=1, but there is no Chromium: apt install chromium")
+    config.hook.pytest_deselected(items=browsing)
+    items[:] = [item for item in items if item not in browsing]
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    """Playwright's loop runs in this thread, where Django would refuse its own queries."""
+    from playwright.sync_api import sync_playwright
+
+    patch = pytest.MonkeyPatch()
+    patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+    with sync_playwright() as started:
+        yield started
+    patch.undo()
+
+
+@pytest.fixture(scope="session")
+def chromium(playwright: Playwright) -> Iterator[Browser]:
+    browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    yield browser
+    browser.close()
