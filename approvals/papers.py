@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Final
 
 from django.contrib.auth.models import User
-from django.db.models import Q
 
 from approvals import access
 from approvals.models import Decision
@@ -17,7 +16,7 @@ from audit.models import Event
 from plans.clock import clock
 from plans.models import Attempt, Evidence, Plan, Replan
 from plans.oversight import Assessment
-from plans.status import OPEN, Status
+from plans.status import Status
 
 REVIEWERS_NAMED: Final = 30
 OTHERS_NAMED: Final = 5
@@ -140,11 +139,7 @@ def _others(plan: Plan) -> list[Plan]:
     """Open plans of other intents that touch one of this plan's objects (B-8)."""
     if plan.is_terminal:
         return []
-    touches = Q(pk__in=[])
-    for name in plan.objects_touched:
-        touches |= Q(actions__contains=[{"target": name}])
-    rows = Plan.objects.filter(touches, target=plan.target_id, status__in=OPEN)
-    rows = rows.exclude(intent=plan.intent_id).order_by("decide_by")
+    rows = Plan.objects.touching(plan).exclude(intent=plan.intent_id).order_by("decide_by")
     return list(rows.only("plan_id", "title", "status", "decide_by")[: OTHERS_NAMED + 1])
 
 

@@ -24,7 +24,7 @@ from plans.clock import clock
 from plans.errors import NotReplannable
 from plans.lifecycle import Verb, allowed, transition
 from plans.models import Intent, Plan, Replan
-from plans.status import OPEN, Status
+from plans.status import OPEN
 
 log = structlog.get_logger(__name__)
 
@@ -122,12 +122,7 @@ def _make_stale(other: int, committed: Plan) -> bool:
 
 def others_on_the_same_objects(plan: Plan) -> list[int]:
     """Open plans of the same target that touch one of this plan's objects."""
-    touched = set(plan.objects_touched)
-    rows = Plan.objects.filter(
-        target_id=plan.target_id,
-        status__in=[Status.VERIFYING, Status.PENDING, Status.APPROVED, Status.COMMITTING],
-    ).exclude(pk=plan.pk)
-    return [row.pk for row in rows.only("pk", "actions") if touched & set(row.objects_touched)]
+    return list(Plan.objects.touching(plan).order_by("pk").values_list("pk", flat=True))
 
 
 def outlived() -> list[uuid.UUID]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 from django.contrib.postgres.fields import ArrayField
+from django.contrib.postgres.indexes import GinIndex
 from django.db import models
+from django.db.models import Q
 
 from audit.models import ClockTimestamp
 from audit.recording import Subject
@@ -13,6 +15,9 @@ from plans.models.agents import Agent
 from plans.models.intents import Intent
 from plans.models.targets import Operation, Target
 from plans.status import ENGAGED, OPEN, TERMINAL, Status
+
+# Plans that may still write; the order is the index's and the queries'.
+STILL_TO_COME: Final = ("verifying", "pending", "approved", "committing")
 
 
 class PlanQuerySet(models.QuerySet["Plan"]):
@@ -33,6 +38,14 @@ class PlanQuerySet(models.QuerySet["Plan"]):
         """The intent's latest revision under its row lock; the caller holds the intent's."""
         latest = self.filter(intent=intent).order_by("-revision").values_list("pk", flat=True)[:1]
         return self.locked(latest[0]) if latest else None
+
+    def touching(self, plan: Plan) -> Self:
+        """Other plans of its target that could still write one of its objects (B-8)."""
+        objects = Q()
+        for name in plan.objects_touched:
+            objects |= Q(actions__contains=[{"target": name}])
+        alive = self.filter(objects, target_id=plan.target_id, status__in=STILL_TO_COME)
+        return alive.exclude(pk=plan.pk)
 
     def open(self) -> Self:
         return self.filter(status__in=OPEN)
@@ -178,6 +191,13 @@ class Plan(models.Model):
                 condition=models.Q(status__in=["verifying", "pending"]),
             ),
             models.Index(fields=["task_id"], name="plan_by_task"),
+            # Which other plans touch this object (B-8)?
+            GinIndex(
+                fields=["actions"],
+                opclasses=["jsonb_path_ops"],
+                name="plan_objects",
+                condition=models.Q(status__in=STILL_TO_COME),
+            ),
         ]
 
     def __str__(self) -> str:
