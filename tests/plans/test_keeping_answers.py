@@ -39,7 +39,8 @@ def test_an_answer_in_hand_outlives_the_connection(
     approved: Make, target: ScriptedTarget, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """FM-32: the backend dies under the result write; the same answer is written again."""
-    plan, broken = approved(), []
+    plan = approved()
+    broken: list[bool] = []
     real = recording.settle
 
     def dying(*args: Any, **kwargs: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -21,7 +21,8 @@ type Make = Callable[..., Plan]
 
 def _waits(plan: Plan) -> float:
     """Seconds from the end of the last attempt to the next one, as the database has them."""
-    closed: datetime = plan.attempts.latest("number").closed_at
+    closed = plan.attempts.latest("number").closed_at
+    assert closed is not None
     assert plan.next_attempt_at is not None
     return (plan.next_attempt_at - closed).total_seconds()
 
