@@ -21,7 +21,7 @@ from plans.lifecycle import Verb, transition
 from plans.models import Attempt, Plan
 from plans.outcomes import Kind, classify
 from plans.oversight import oversight
-from plans.reading import endpoint, read_plan
+from plans.reading import endpoint, plan_secrets, read_plan, without_secrets
 from plans.recording import close_attempt, lose_lapsed, result_check
 from plans.sending import (
     CIRCUIT_WAIT,
@@ -57,7 +57,8 @@ def commit(pk: int) -> Kind | None:
     if claim is None:
         return None
     plan = claim.plan
-    exchange = gateway.exchange(claim.endpoint, claim.call, deadline=claim.monotonic_deadline)
+    answered = gateway.exchange(claim.endpoint, claim.call, deadline=claim.monotonic_deadline)
+    exchange = without_secrets(answered, plan_secrets(plan))
     outcome = classify(
         exchange,
         plan_id=plan.plan_id,
@@ -66,7 +67,7 @@ def commit(pk: int) -> Kind | None:
     )
     confirmed = outcome.read_first and plan.target.reads_back
     # T-7: a first refusal is confirmed by one read; the plan may be applied behind our back.
-    confirmation = read_plan(plan.target, plan.plan_id) if confirmed else None
+    confirmation = read_plan(plan) if confirmed else None
     return close_attempt(claim.attempt, outcome, exchange, confirmation)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import quote
 
 from plans import custody, gateway
-from plans.exchanges import Call, Endpoint, Exchange
+from plans.exchanges import Answer, Call, Endpoint, Exchange
 from plans.models import Plan, Target
 from plans.outcomes import Reading, read_state
 from plans.sending import unknown_deadline
@@ -36,11 +38,25 @@ def endpoint(target: Target) -> Endpoint:
 READ_SECONDS = 10.0
 
 
-def read_plan(target: Target, plan_id: str) -> Exchange:
+def read_plan(plan: Plan) -> Exchange:
     """`GET plan_path` with the plan ID filled in. The caller holds no transaction (T-3)."""
-    path = target.plan_path.replace("{plan_id}", quote(plan_id, safe=""))
+    target = plan.target
+    path = target.plan_path.replace("{plan_id}", quote(plan.plan_id, safe=""))
     deadline = time.monotonic() + min(READ_SECONDS, target.total_timeout_seconds)
-    return gateway.exchange(endpoint(target), Call("GET", path), deadline=deadline)
+    exchange = gateway.exchange(endpoint(target), Call("GET", path), deadline=deadline)
+    return without_secrets(exchange, plan_secrets(plan))
+
+
+def without_secrets(exchange: Exchange, secrets: Sequence[str]) -> Exchange:
+    """The answer before anybody reads it, with what only we may know masked (A-18).
+
+    Whatever is made of it later (a code in small letters, words cut short) is clean as well.
+    """
+    if not isinstance(exchange, Answer):
+        return exchange
+    text = custody.mask(exchange.body.decode("utf-8", "surrogateescape"), secrets)
+    headers = {name: custody.mask(value, secrets) for name, value in exchange.headers.items()}
+    return replace(exchange, body=text.encode("utf-8", "surrogateescape"), headers=headers)
 
 
 def judge_reading(plan: Plan, exchange: Exchange, now: datetime) -> Reading:

@@ -34,7 +34,7 @@ def resolve(pk: int) -> None:
         return
     if not plan.target.reads_back:
         return
-    exchange = read_plan(plan.target, plan.plan_id)
+    exchange = read_plan(plan)
     with transaction.atomic():
         plan = Plan.objects.locked(pk)
         now = clock()
@@ -105,7 +105,7 @@ def read_now(pk: int) -> Reading | None:
     plan = Plan.objects.with_names().get(pk=pk)
     if not plan.target.reads_back:
         return None
-    exchange = read_plan(plan.target, plan.plan_id)
+    exchange = read_plan(plan)
     with transaction.atomic():
         plan = Plan.objects.locked(pk)
         now = clock()

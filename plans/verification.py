@@ -12,7 +12,7 @@ from django.db.models import F
 
 from audit import actors
 from audit.models import ClockTimestamp
-from plans import custody, timestamps
+from plans import timestamps
 from plans.canonical import jcs_equal
 from plans.clock import clock
 from plans.enrolment import go_stale_by_earlier_write
@@ -22,7 +22,7 @@ from plans.inspection import inspect_covers
 from plans.lifecycle import Verb, transition
 from plans.models import Plan
 from plans.oversight import oversight
-from plans.reading import plan_secrets, read_plan
+from plans.reading import read_plan
 from plans.status import Status
 from plans.strict_json import JsonObject, parse_object, parse_text
 
@@ -49,7 +49,7 @@ def verify(pk: int) -> None:
         _accept(plan, unread, Verb.ACCEPT_UNVERIFIED)
         return
     try:
-        told = _told(plan, read_plan(plan.target, plan.plan_id))
+        told = _told(read_plan(plan))
     except Unreadable as fault:
         log.info("verification.unreadable", plan_id=plan.plan_id, reason=str(fault))
         return
@@ -69,8 +69,8 @@ def _claim(pk: int) -> Plan | None:
     return Plan.objects.with_names().get(pk=pk) if claimed else None
 
 
-def _told(plan: Plan, exchange: Exchange) -> JsonObject | None:
-    """The target's words, clean of secrets; None: it does not know the plan."""
+def _told(exchange: Exchange) -> JsonObject | None:
+    """The target's words; None: it does not know the plan."""
     if not isinstance(exchange, Answer):
         raise Unreadable(exchange.reason)
     if exchange.status == 404:
@@ -78,10 +78,7 @@ def _told(plan: Plan, exchange: Exchange) -> JsonObject | None:
     if exchange.status != 200:
         raise Unreadable(f"status {exchange.status}")
     try:
-        body = parse_object(exchange.body)
-        # A target that repeats the token must not get it onto a page or into an event (A-18).
-        told = custody.mask(body, plan_secrets(plan))
-        assert isinstance(told, dict)
+        told = parse_object(exchange.body)
         inspect_covers(told.get("covers"), "/covers")
     except Problem as fault:
         raise Unreadable(fault.code) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -147,10 +148,10 @@ def test_a_reading_finds_the_first_attempt_while_the_second_is_out(
     """The second one's answer is late then, and changes nothing."""
     target.says = answer(200, {"plan_id": unknown.plan_id, "status": "applied", "result": {"n": 1}})
 
-    def meanwhile(row: Target, plan_id: str) -> object:
+    def meanwhile(plan: Plan) -> object:
         claim = committing.claim_attempt(soon(unknown).pk)
         assert claim is not None
-        return read_plan(row, plan_id)
+        return read_plan(plan)
 
     monkeypatch.setattr("plans.resolving.read_plan", meanwhile)
     plan = read(unknown)
@@ -164,9 +165,9 @@ def test_a_negative_reading_is_not_believed_while_an_attempt_is_out(
 ) -> None:
     target.says = "not_applied"
 
-    def meanwhile(row: Target, plan_id: str) -> object:
+    def meanwhile(plan: Plan) -> object:
         assert committing.claim_attempt(soon(unknown).pk) is not None
-        return read_plan(row, plan_id)
+        return read_plan(plan)
 
     monkeypatch.setattr("plans.resolving.read_plan", meanwhile)
     assert read(unknown).status == Status.COMMITTING
