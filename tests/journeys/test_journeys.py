@@ -1,0 +1,421 @@
+"""The story of the product, over real HTTP, with every process that `make demo` starts.
+
+One file, because all of it shares one start: parallel test runs keep a file together.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from subprocess import CompletedProcess
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.journeys.people import Agent, Billing, Person, Plan, is_, words
+from tests.journeys.product import CHILDREN, Product, eventually
+from tests.journeys.wire import Wire
+
+# The shortest plans here live this long: three quarters of it are for the reviewer.
+SHORT = 9
+
+
+def actions(events: list[dict[str, Any]]) -> list[str]:
+    return [event["action"] for event in events]
+
+
+def the(action: str, events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The one event of this kind."""
+    (found,) = [event for event in events if event["action"] == action]
+    return found
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """This process stands still until the block ends."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_ada_approves_what_she_read_and_it_is_committed_once(
+    agent: Agent, ada: Person, mona: Person, billing: Billing, wire: Wire
+) -> None:
+    invoice = billing.new_invoice(48_000)
+    draft = agent.dry_run(invoice, 48_000)
+    submitted = agent.submit(draft)
+    key = submitted["commit"]["idempotency_key"]
+    plan = agent.wait(submitted, is_("pending"))
+    assert plan["verified"]
+
+    page = ada.sees(plan)
+    assert f"Refund 480.00 USD on invoice/{invoice}" in page
+    assert re.search(r"refunded_cents 0\.00 USD\d* 480\.00 USD", page)
+    with ThreadPoolExecutor(1) as meanwhile:
+        path = f"/plans/billing/{plan['plan_id']}"
+        watching = meanwhile.submit(agent.watch, path, is_("committed"))
+        ada.approve_now(plan)
+        told = [each["status"] for each in watching.result()]
+
+    assert told.count("committed") == 1
+    assert agent.events(plan).count("committed") == 1
+    (effect,) = billing.effects(invoice)
+    assert (effect["amount_cents"], effect["idempotency_key"]) == (48_000, key)
+    (commit,) = wire.commits(key)
+    secrets = {name: draft.plan[name] for name in ("plan_token", "input_fingerprint")}
+    carries_only_these = commit.members == secrets
+    assert carries_only_these, "a commit carries token and fingerprint, and nothing else"
+    the_trail_of_one_commit(mona, plan, key, draft.plan["plan_token"])
+
+
+def the_trail_of_one_commit(mona: Person, plan: Plan, key: str, token: str) -> None:
+    """What Mona can prove: who decided on what, and that the key was there before the attempt."""
+    trail = mona.trail(plan=plan["plan_id"])
+    assert actions(trail) == [
+        "plan.submitted",
+        "plan.verified",
+        "decision.recorded",
+        "plan.approved",
+        "attempt.started",
+        "attempt.closed",
+        "plan.committed",
+    ]
+    assert [event["id"] for event in trail] == sorted(event["id"] for event in trail)
+    assert the("plan.submitted", trail)["details"]["idempotency_key"] == key
+    assert the("attempt.started", trail)["details"]["idempotency_key"] == key
+    decision = the("decision.recorded", trail)
+    assert (decision["actor_kind"], decision["actor"]) == ("person", "ada")
+    assert decision["details"]["shown_digest"] == plan["content_digest"]
+    table = mona.export("csv", plan=plan["plan_id"])
+    rows = list(csv.DictReader(io.StringIO(table)))
+    assert [(row["id"], row["action"]) for row in rows] == [
+        (str(event["id"]), event["action"]) for event in trail
+    ]
+    told = token in table or token in json.dumps(trail)
+    assert not told, "the trail holds a plan token"
+
+
+def test_a_world_that_moved_comes_back_as_revision_2_and_is_committed(
+    agent: Agent, ada: Person, mona: Person, billing: Billing
+) -> None:
+    invoice = billing.new_invoice(48_000)
+    plan = agent.pending(invoice, 48_000)
+    billing.refund_elsewhere(invoice, 20_000)
+    ada.approve_now(plan)
+
+    dead = agent.wait(plan, is_("conflicted"))
+    conflict = dead["commit"]["conflict"]
+    (change,) = conflict["changed"]
+    assert "refunded_cents" in change["path"]
+    assert (change["planned"], change["current"]) == (0, 20_000)
+    assert conflict["plan_created_at"]
+    assert billing.effects(invoice) == []
+
+    fresh = agent.successor(dead)
+    dead = agent.read(dead)
+    assert (fresh["revision"], fresh["intent_id"]) == (2, dead["intent_id"])
+    assert (fresh["replaces"], dead["replaced_by"]) == (dead["plan_id"], fresh["plan_id"])
+    old, new = ada.sees(dead), ada.sees(fresh)
+    assert "Revision 2 has taken its place" in old
+    assert fresh["plan_id"] in old
+    assert "refunded_cents moved from 0.00 USD to 200.00 USD" in new
+    assert "the refund is now 280.00 USD, it was 480.00 USD" in new
+    assert "Asked for 480.00 USD" in new
+
+    ada.approve_now(fresh)
+    done = agent.wait(fresh, is_("committed"))
+    assert done["commit"]["result"]["amount_cents"] == 28_000
+    assert done["commit"]["idempotency_key"] != dead["commit"]["idempotency_key"]
+    (effect,) = billing.effects(invoice)
+    assert effect["amount_cents"] == 28_000
+    assert agent.events(fresh).count("committed") == 1
+    trail = actions(mona.trail(intent=plan["intent_id"]))
+    moved, queued = trail.index("plan.conflicted"), trail.index("replan.queued")
+    assert moved < queued < trail.index("replan.completed") < trail.index("plan.committed")
+
+
+def test_a_lost_answer_is_asked_for_again_with_the_same_key(
+    agent: Agent, ada: Person, mona: Person, billing: Billing, wire: Wire
+) -> None:
+    invoice = billing.new_invoice()
+    plan = agent.pending(invoice)
+    billing.arm("apply_then_timeout", seconds=20)
+    ada.approve_now(plan)
+
+    done = agent.wait(plan, is_("committed"))
+    key = done["commit"]["idempotency_key"]
+    first, second = wire.commits(key)
+    same_bytes = first.body == second.body
+    assert same_bytes, "every attempt sends the same bytes"
+    assert (first.headers["attempt"], second.headers["attempt"]) == ("1", "2")
+    (effect,) = billing.effects(invoice)
+    assert effect["idempotency_key"] == key
+    assert done["commit"]["result"]["refund_id"] == effect["refund_id"]
+    told = agent.events(plan)
+    assert told.count("unknown") == 1
+    assert told.count("committed") == 1
+    outcomes = [
+        event["details"]["outcome"]
+        for event in mona.trail(plan=plan["plan_id"])
+        if event["action"] == "attempt.closed"
+    ]
+    assert outcomes == ["unknown", "applied"]
+
+
+@pytest.fixture(scope="module")
+def told(product: Product, wire: Wire) -> Iterator[Future[CompletedProcess[str]]]:
+    """The demo's own story, told while others wait. It orders a fault: nobody else may commit."""
+    with ThreadPoolExecutor(1) as meanwhile:
+        yield meanwhile.submit(product.story, "--auto", "--silence", "20", "--window", str(SHORT))
+
+
+@pytest.mark.usefixtures("told")
+def test_nobody_at_the_desk_and_a_dead_plan_cannot_be_approved(
+    agent: Agent, ada: Person, mona: Person, billing: Billing
+) -> None:
+    invoice = billing.new_invoice()
+    plan = agent.pending(invoice, lives=SHORT)
+    form = ada.form(plan)
+
+    dead = agent.wait(plan, is_("expired"))
+    fresh = agent.successor(dead)
+    assert (fresh["revision"], fresh["replaces"]) == (2, plan["plan_id"])
+    refused = ada.decide(plan, form=form)
+    assert refused.status_code == httpx.codes.GONE
+    assert "Your decision was not recorded" in words(refused.text)
+    assert fresh["plan_id"] in ada.sees(plan)
+    assert agent.read(plan)["status"] == "expired"
+    assert billing.effects(invoice) == []
+    expired = the("plan.expired", mona.trail(plan=plan["plan_id"]))
+    assert (expired["actor_kind"], expired["actor_id"]) == ("system", "clock")
+    agent.end(fresh)
+    assert agent.read(fresh)["status"] == "abandoned"
+
+
+def test_the_story_of_the_demo_holds(told: Future[CompletedProcess[str]]) -> None:
+    story = told.result()
+    assert "The story holds." in story.stdout, story.stdout + story.stderr
+    assert story.returncode == 0
+
+
+def test_an_agent_asks_by_curl_and_hears_that_it_is_done(
+    agent: Agent, ada: Person, billing: Billing
+) -> None:
+    invoice = billing.new_invoice()
+    intent = agent.ask(invoice, 1_500)
+    assert intent["status"] == "open"
+    path = f"/intents/{intent['intent_id']}"
+    plan = agent.watch(path, lambda now: (now["plan"] or {}).get("status") == "pending")[-1]["plan"]
+    assert "Refund 15.00 USD" in ada.sees(plan)
+    ada.approve_now(plan)
+    done = agent.watch(path, is_("committed"))[-1]
+    assert (done["next_action"], done["decision"]["by"]) == ("done", "ada")
+    (effect,) = billing.effects(invoice)
+    assert effect["amount_cents"] == 1_500
+
+
+def test_a_rejection_is_the_end_and_the_agent_reads_why(
+    agent: Agent, ada: Person, billing: Billing
+) -> None:
+    invoice = billing.new_invoice()
+    plan = agent.pending(invoice)
+    assert ada.decide(plan, "reject").status_code == 422
+    answer = ada.decide(plan, "reject", "This customer was paid by cheque.")
+    assert answer.status_code == httpx.codes.SEE_OTHER
+
+    rejected = agent.wait(plan, is_("rejected"))
+    decision = rejected["decision"]
+    assert (decision["verdict"], decision["by"]) == ("reject", "ada")
+    assert decision["note"] == "This customer was paid by cheque."
+    assert (rejected["next_action"], rejected["replan"]) == ("stop", None)
+    assert billing.effects(invoice) == []
+
+
+def test_requested_changes_are_claimed_and_planned_again_by_the_agent(
+    agent: Agent, ada: Person, billing: Billing
+) -> None:
+    invoice = billing.new_invoice()
+    plan = agent.pending(invoice, 48_000)
+    answer = ada.decide(plan, "request_changes", "Half of it, please.")
+    assert answer.status_code == httpx.codes.SEE_OTHER
+
+    claimed = agent.claim()
+    assert claimed is not None
+    assert claimed["plan"]["plan_id"] == plan["plan_id"]
+    assert (claimed["cause"], claimed["reason"]) == ("changes_requested", "Half of it, please.")
+    assert claimed["plan"]["decision"]["note"] == "Half of it, please."
+    draft = agent.dry_run(invoice, 24_000)
+    fresh = agent.submit(draft, replan_id=claimed["id"], task_id=claimed["task_id"])
+    fresh = agent.wait(fresh, is_("pending"))
+    assert (fresh["revision"], fresh["replaces"]) == (2, plan["plan_id"])
+    assert "Half of it, please." in ada.sees(plan)
+    assert "the refund is now 240.00 USD, it was 480.00 USD" in ada.sees(fresh)
+    ada.approve_now(fresh)
+    agent.wait(fresh, is_("committed"))
+    (effect,) = billing.effects(invoice)
+    assert effect["amount_cents"] == 24_000
+
+
+def test_with_redis_dead_an_approval_is_quick_and_committed_within_ten_seconds(
+    product: Product, agent: Agent, ada: Person, billing: Billing, wire: Wire
+) -> None:
+    invoice = billing.new_invoice()
+    plan = agent.pending(invoice)
+    form = ada.form(plan)
+    key = plan["commit"]["idempotency_key"]
+    product.manage("embedded", "stop", "valkey")
+    try:
+        clicked = time.monotonic()
+        answer = ada.decide(plan, form=form)
+        answered = time.monotonic() - clicked
+        assert answer.status_code == httpx.codes.SEE_OTHER
+        assert answered < 2
+        assert eventually(lambda: bool(wire.commits(key)))
+        assert time.monotonic() - clicked < 10
+        agent.wait(plan, is_("committed"))
+        (effect,) = billing.effects(invoice)
+        assert effect["idempotency_key"] == key
+        # And plans still come in, are read back, and can be seen.
+        agent.end(agent.pending(billing.new_invoice()))
+    finally:
+        product.manage("embedded", "start", "valkey")
+
+
+def test_with_the_sweeper_stopped_workers_commit_and_an_expired_plan_is_still_refused(
+    product: Product, agent: Agent, ada: Person, mona: Person, billing: Billing
+) -> None:
+    invoice = billing.new_invoice()
+    plan = agent.pending(invoice, lives=SHORT)
+    form = ada.form(plan)
+    with stopped(product.pid("sweeper")):
+        another = agent.pending(billing.new_invoice())
+        ada.approve_now(another)
+        agent.wait(another, is_("committed"))
+        assert eventually(lambda: agent.read(plan)["decide_in_ms"] == 0)
+        assert agent.read(plan)["status"] == "pending"
+        refused = ada.decide(plan, form=form)
+        assert refused.status_code == httpx.codes.GONE
+        assert agent.read(plan)["status"] == "expired"
+    trail = mona.trail(plan=plan["plan_id"])
+    refusal = the("decision.refused", trail)
+    assert (refusal["actor"], refusal["details"]["code"]) == ("ada", "plan-expired")
+    assert "decision.recorded" not in actions(trail)
+    assert billing.effects(invoice) == []
+    agent.end(agent.successor(plan))
+
+
+@pytest.fixture(scope="module")
+def interrupted(
+    product: Product, agent: Agent, ada: Person, billing: Billing, wire: Wire
+) -> tuple[Plan, int]:
+    """A plan whose worker was killed while the target worked on it, and that worker."""
+    plan = agent.pending(billing.new_invoice())
+    worker = product.pid("worker-commit")
+    with stopped(product.pid("sweeper")):
+        billing.arm("apply_then_timeout", seconds=20)
+        ada.approve_now(plan)
+        assert eventually(lambda: bool(wire.commits(plan["commit"]["idempotency_key"])))
+        os.kill(worker, signal.SIGKILL)
+    return plan, worker
+
+
+def test_a_killed_worker_comes_back_and_meanwhile_others_are_committed(
+    product: Product, agent: Agent, ada: Person, billing: Billing, interrupted: tuple[Plan, int]
+) -> None:
+    invoice = billing.new_invoice()
+    plan = agent.pending(invoice)
+    ada.approve_now(plan)
+    agent.wait(plan, is_("committed"))
+    assert len(billing.effects(invoice)) == 1
+    _, killed = interrupted
+    assert eventually(lambda: product.pid("worker-commit") not in (0, killed))
+    assert "worker-commit ended with -9" in product.said
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("javascript", [True, False], ids=["with JavaScript", "without it"])
+def test_ada_clicks_and_sees_it_committed(
+    product: Product,
+    agent: Agent,
+    billing: Billing,
+    chromium: Browser,
+    javascript: bool,
+) -> None:
+    plan = agent.pending(billing.new_invoice(31_500), 31_500)
+    base_url = product.credentials.base_url
+    with chromium.new_context(base_url=base_url, java_script_enabled=javascript) as ada:
+        ada.set_default_timeout(30_000)
+        desk = ada.new_page()
+        complaints: list[str] = []
+        desk.on("console", lambda line: complaints.append(line.text))
+        desk.on("pageerror", lambda error: complaints.append(str(error)))
+        desk.goto("/review/")
+        desk.get_by_label("User name").fill("ada")
+        desk.get_by_label("Password").fill(product.credentials.password("ada"))
+        desk.get_by_role("button", name="Sign in").click()
+        desk.get_by_role("link", name="Refund 315.00 USD").first.click()
+        expect(desk.locator("#plan")).to_have_attribute("data-plan", plan["plan_id"])
+        expect(desk.locator("#changes")).to_contain_text("315.00 USD")
+        desk.get_by_role("button", name="Approve and commit now").click()
+        line = desk.locator("#tray li", has_text="Refund 315.00 USD")
+        if not javascript:
+            agent.wait(plan, is_("committed"))
+            desk.goto("/review/")
+        expect(line.first).to_contain_text("committed")
+        line.get_by_role("link").first.click()
+        expect(desk.locator("#state")).to_contain_text("Committed at")
+    assert complaints == []
+    agent.wait(plan, is_("committed"))
+
+
+def test_what_a_killed_worker_had_sent_is_found_out_and_counted_once(
+    agent: Agent, billing: Billing, wire: Wire, interrupted: tuple[Plan, int]
+) -> None:
+    plan, _ = interrupted
+    done = agent.wait(plan, is_("committed"))
+    key = done["commit"]["idempotency_key"]
+    bodies = {commit.body for commit in wire.commits(key)}
+    assert len(bodies) == 1
+    invoice = plan["actions"][0]["target"].removeprefix("invoice/")
+    (effect,) = billing.effects(invoice)
+    assert effect["idempotency_key"] == key
+    assert done["commit"]["result"]["refund_id"] == effect["refund_id"]
+    told = agent.events(plan)
+    assert (told.count("unknown"), told.count("committed")) == (1, 1)
+
+
+def test_a_crash_of_the_supervisor_leaves_no_child(product: Product, wire: Wire) -> None:
+    children = {product.pid(name) for name in CHILDREN}
+    assert children <= set(product.processes())
+    product.crash()
+    assert eventually(lambda: not children & set(product.processes()))
+
+
+def test_it_continues_where_it_stopped_and_ctrl_c_leaves_nothing_behind(
+    product: Product, agent: Agent, ada: Person, billing: Billing
+) -> None:
+    if product.running:
+        product.stop()
+    product.start()
+    assert len(product.processes()) > len(CHILDREN)
+    plan = agent.pending(billing.new_invoice())
+    ada.approve_now(plan)
+    agent.wait(plan, is_("committed"))
+    assert product.stop() == 0
+    assert product.processes() == {}
+    assert list((product.home / "pids").iterdir()) == []
+    for port in (product.port, product.billing_port):
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"http://127.0.0.1:{port}/health/live", trust_env=False)
