@@ -24,7 +24,10 @@ BEHIND: Final = "its transaction ids are below those of its own trail, so it was
 # The newest event by id and the last seal stand for all: both are found by an index.
 _SIGNS: Final = """
     SELECT e.number, e.place, audit_place(),
-        pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
+        greatest(
+            pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
+            pg_current_xact_id_if_assigned()::text::bigint + 1
+        ),
         greatest(
             (SELECT xid FROM audit_event WHERE era = e.number ORDER BY id DESC LIMIT 1),
             (SELECT last_xid FROM audit_seal WHERE era = e.number ORDER BY number DESC LIMIT 1)

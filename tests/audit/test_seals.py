@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 from django.db.utils import ProgrammingError
-from trail import attack, seal_all, sealed, settle, sql, write
+from trail import attack, seal_all, sealed, sql, write
 
 from audit import eras, stored
 from audit.actions import Action
@@ -19,14 +19,13 @@ from audit.seals import seal_once
 from audit.signing import rotated, signer
 from audit.verification import verify
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = pytest.mark.usefixtures("one_transaction")
 
 
 def test_a_seal_closes_all_that_was_written() -> None:
     events = write(3)
-    settle()
-    seal = seal_once()
-    assert seal is not None
+    seal_all()
+    seal = next(stored.seals())
     assert (seal.number, seal.count, seal.total, seal.previous) == (1, 3, 3, GENESIS)
     assert (seal.first_id, seal.last_id) == (events[0].pk, events[-1].pk)
     assert verify().holds
@@ -49,8 +48,7 @@ def test_every_seal_continues_the_one_before() -> None:
 
 
 def test_a_long_backlog_becomes_several_seals() -> None:
-    with transaction.atomic():
-        write(7)  # one transaction: a seal may end in the middle of it
+    write(7)
     assert seal_all(most=3) == 7
     assert [seal.count for seal in stored.seals()] == [3, 3, 1]
     assert verify().holds
@@ -77,7 +75,7 @@ def test_the_canonical_row_never_changes() -> None:
 def test_seals_and_eras_take_insert_alone(table: str, statement: str) -> None:
     sealed(1)
     statement = statement.replace("era", "reason = '' --") if table == "audit_era" else statement
-    with pytest.raises(ProgrammingError, match="append-only"):
+    with pytest.raises(ProgrammingError, match="append-only"), transaction.atomic():
         sql(statement.format(table))
 
 
