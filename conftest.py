@@ -52,6 +52,8 @@ def _start_servers() -> None:
                 connection.execute(drop.format(sql.Identifier(name)))
 
 
+if "DJANGO_SETTINGS_MODULE" in os.environ:
+    pytest.exit("Unset DJANGO_SETTINGS_MODULE: tests choose their servers before settings.", 1)
 HOME, HELD = _take_place()
 os.environ["COUNTERSIGN_HOME"] = str(HOME)
 os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
@@ -63,9 +65,12 @@ os.environ.setdefault("STATIC_AUTOREFRESH", "1")
 django.setup()
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Not for the process that only hands tests to workers."""
-    if session.config.getoption("numprocesses", None):
+    """Start this process's servers, unless it only hands tests to workers."""
+    if session.config.getoption("numprocesses", None) and "PYTEST_XDIST_WORKER" not in os.environ:
+        # Workers that inherit it would read the settings before they have a place.
+        del os.environ["DJANGO_SETTINGS_MODULE"]
         return
     address = embedded.Cluster().urls()
     _start_servers()

@@ -39,7 +39,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     # The servers' data may lie outside: see config/servers.py.
-    for home in (HOME, HOME / "test"):
+    for home in (HOME, *HOME.glob("test/*")):
         if (home / "embedded.json").exists():
             environment = os.environ | {"COUNTERSIGN_HOME": str(home)}
             wipe = [sys.executable, "-m", "config.embedded", "wipe"]
