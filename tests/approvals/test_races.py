@@ -295,7 +295,6 @@ def test_everything_that_touches_intent_and_plan_at_once(
         soon(lambda: _abandon(plan)),
         *[soon(_vote(each, plan)) for each in people[:3]],
     )
-    assert len(results) == THREADS
-    assert deadlocks == []
+    assert (len(results), deadlocks) == (THREADS, [])
     assert Replan.objects.waiting().count() <= 1
     assert len(_said(plan, "plan.expired", "plan.abandoned", "plan.approved")) >= 1
