@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
-from django.db.models import Exists, Func, IntegerField, QuerySet, Subquery
+from django.db import connection
 
-from audit.models import ClockTimestamp
 from plans.errors import RateLimited, TaskEnded, TooManyPending, Unauthenticated
-from plans.models import Agent, Plan, Replan, Task
-from plans.status import Status
+from plans.models import Agent, Task
+
+# Words of SQL: the same written with querysets takes as long as the rest of a submission.
+_LOOK: Final = """
+    SELECT
+        clock_timestamp(),
+        EXISTS (SELECT FROM plans_task WHERE agent_id = %(agent)s AND task_id = %(task_id)s),
+        (
+            SELECT count(*) FROM plans_plan
+            WHERE agent_id = %(agent)s AND status IN ('verifying', 'pending')
+        ) + (
+            SELECT count(*) FROM plans_replan AS replan JOIN plans_intent AS intent
+            ON intent.id = replan.intent_id
+            WHERE intent.agent_id = %(agent)s AND replan.cause = 'first'
+            AND replan.status IN ('queued', 'leased', 'parked')
+        )
+"""
 
 
 def lock_agent(agent: Agent, task_id: str) -> Agent:
@@ -52,24 +67,10 @@ def admit(agent: Agent, task_id: str, *, capped: bool = True) -> datetime:
 
 def _look(agent: Agent, task_id: str) -> tuple[datetime, bool, int]:
     """The clock, whether the task has ended, and how much waits: one statement, after the lock."""
-    own = Plan.objects.filter(agent=agent, status__in=[Status.VERIFYING, Status.PENDING])
-    first = Replan.objects.waiting().filter(intent__agent=agent, cause=Replan.Cause.FIRST)
-    looked = (
-        Agent.objects.filter(pk=agent.pk)
-        .annotate(
-            now=ClockTimestamp(),
-            ended=Exists(Task.objects.filter(agent=agent, task_id=task_id)),
-            waiting=_count(own) + _count(first),
-        )
-        .values_list("now", "ended", "waiting")
-    )
-    return looked.get()
-
-
-def _count(rows: QuerySet[Plan] | QuerySet[Replan]) -> Subquery:
-    """How many rows, as a part of another statement."""
-    number = Func(template="COUNT(*)", output_field=IntegerField())
-    return Subquery(rows.order_by().annotate(number=number).values("number"))
+    with connection.cursor() as cursor:
+        cursor.execute(_LOOK, {"agent": agent.pk, "task_id": task_id})
+        now, ended, waiting = cursor.fetchone()
+    return now, ended, waiting
 
 
 def _take_token(agent: Agent, now: datetime) -> None:

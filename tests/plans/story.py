@@ -11,7 +11,7 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import connection, transaction
-from planning_target import Body, dry_run
+from planning_target import Body, PlanningTarget, dry_run
 
 from approvals.decisions import Ballot, decide
 from audit import actors
@@ -66,6 +66,24 @@ def moved(plan: Plan, verb: Verb, **changes: Any) -> Plan:
     with transaction.atomic():
         row = Plan.objects.locked_with_intent(plan.pk)
         return transition(row, verb, actor=actors.COMMITTER, **changes)
+
+
+def read_back(
+    agent: Agent, planning: PlanningTarget, /, dry: Body | None = None, **told: Any
+) -> Plan:
+    """Submit a plan, let the target tell it with those members changed, and verify it."""
+    dry = dry or dry_run()
+    plan = submitted(agent, dry)
+    planning.knows(dry).update(told)
+    verification.verify(plan.pk)
+    return fresh(plan)
+
+
+def read_again(plan: Plan) -> Plan:
+    """As if the wait for the next try were over; try."""
+    Plan.objects.filter(pk=plan.pk).update(verify_at=plan.received_at)
+    verification.verify(plan.pk)
+    return fresh(plan)
 
 
 def approved(person: User, plan: Plan) -> Plan:
