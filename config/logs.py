@@ -15,8 +15,12 @@ PROCESSORS: list[structlog.types.Processor] = [
     structlog.processors.TimeStamper(fmt="iso", utc=True),
     structlog.processors.format_exc_info,
 ]
-# Django hangs the whole request on its records, uvicorn a copy of the message with colours.
-DROPPED = ("request", "server_time", "color_message", "taskName", "data", "context", "stack_info")
+# Django hangs the whole request on its records, uvicorn a copy of the message with colours, and
+# structlog itself.
+DROPPED = (
+    *("request", "server_time", "color_message", "taskName", "data", "context", "stack_info"),
+    *("_logger", "_name"),
+)
 
 
 def drop_noise(_logger: Any, _name: str, event: dict[str, Any]) -> dict[str, Any]:
