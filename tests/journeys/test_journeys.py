@@ -396,6 +396,19 @@ def test_what_a_killed_worker_had_sent_is_found_out_and_counted_once(
     assert (told.count("unknown"), told.count("committed")) == (1, 1)
 
 
+def test_no_process_has_logged_a_token(
+    product: Product, agent: Agent, ada: Person, billing: Billing, wire: Wire
+) -> None:
+    plan = agent.pending(billing.new_invoice())
+    ada.approve_now(plan)
+    agent.wait(plan, is_("committed"))
+    tokens = [commit.members["plan_token"] for commit in wire.sent if commit.is_commit]
+    logs = {path.name: path.read_text() for path in (product.home / "logs").iterdir()}
+    assert len(logs) == len(CHILDREN)
+    leaking = [name for name, text in logs.items() if any(token in text for token in tokens)]
+    assert leaking == []
+
+
 def test_a_crash_of_the_supervisor_leaves_no_child(product: Product, wire: Wire) -> None:
     children = {product.pid(name) for name in CHILDREN}
     assert children <= set(product.processes())

@@ -23,6 +23,10 @@ class Sent:
     body: bytes = field(repr=False)
 
     @property
+    def is_commit(self) -> bool:
+        return self.path == "/refund/commit"
+
+    @property
     def members(self) -> dict[str, Any]:
         return dict(json.loads(self.body))
 
@@ -51,7 +55,7 @@ class Wire(ThreadingTCPServer):
         return [
             each
             for each in list(self.sent)
-            if each.path == "/refund/commit" and each.headers.get("idempotency-key") == key
+            if each.is_commit and each.headers.get("idempotency-key") == key
         ]
 
 
