@@ -7,7 +7,9 @@ class ApprovalsConfig(AppConfig):
 
     def ready(self) -> None:
         """Plans never import approvals: the people who decide introduce themselves."""
+        from approvals import signing_in
         from approvals.oversight import ReviewOversight
         from plans.oversight import register
 
         register(ReviewOversight())
+        signing_in.listen()

@@ -109,4 +109,4 @@ def _one(condition: str, *values: int, manifest: str = "manifest") -> SealRecord
             f"SELECT {_HEADER}, {manifest} FROM audit_seal WHERE {condition} LIMIT 1", values
         )
         row = cursor.fetchone()
-    return SealRecord(*row[:-1], bytes(row[-1])) if row else None
+    return SealRecord(*row) if row else None
