@@ -8,6 +8,7 @@ its restarts. A demo that is running stays untouched.
 import fcntl
 import itertools
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -19,7 +20,9 @@ from psycopg import sql
 
 from config import embedded
 
-PLACES = Path(__file__).resolve().parent / ".demo" / "test"
+ROOT = Path(__file__).resolve().parent
+TESTS = ROOT / "tests"
+PLACES = ROOT / ".demo" / "test"
 DATABASE_PREFIX = "test_countersign_"
 # Registered here, so that every folder of tests has the same browser.
 pytest_plugins = ["tests.chromium"]
@@ -52,6 +55,8 @@ def _start_servers() -> None:
                 connection.execute(drop.format(sql.Identifier(name)))
 
 
+# Tests import the helpers of their folder by their plain names.
+sys.path += sorted(str(folder) for folder in TESTS.iterdir() if folder.is_dir())
 if "DJANGO_SETTINGS_MODULE" in os.environ:
     pytest.exit("Unset DJANGO_SETTINGS_MODULE: tests choose their servers before settings.", 1)
 HOME, HELD = _take_place()
