@@ -6,5 +6,6 @@ from audit import views
 
 urlpatterns = [
     path("", views.audit, name="audit"),
+    path("verification/", views.audit_verification, name="audit_verification"),
     path("export", views.audit_export, name="audit_export"),
 ]

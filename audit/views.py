@@ -15,15 +15,17 @@ from django.core.exceptions import PermissionDenied
 from django.core.handlers.asgi import ASGIRequest
 from django.db.utils import OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_POST, require_safe
 from psycopg.errors import QueryCanceled
 
 from audit.actions import Action
 from audit.exports import FORMATS
 from audit.filters import NOUNS, Filters
 from audit.pages import Page, read_page
+from audit.standing import Standing, verify_for
 
 AUDIT_GROUPS: Final = ("managers", "operators")
 
@@ -47,9 +49,10 @@ def auditors_only(view: View) -> View:
             raise PermissionDenied
         return view(request)
 
-    return require_safe(never_cache(login_required(guarded)))
+    return never_cache(login_required(guarded))
 
 
+@require_safe
 @auditors_only
 def audit(request: HttpRequest) -> HttpResponse:
     """The trail, newest first, or an intent's story (4-screens, "Audit")."""
@@ -63,6 +66,16 @@ def audit(request: HttpRequest) -> HttpResponse:
     return _page(request, filters, page, status=422 if filters.errors else 200)
 
 
+@require_POST
+@auditors_only
+def audit_verification(request: HttpRequest) -> HttpResponse:
+    """Verify now; the page then says who did and what was found (L-3)."""
+    if isinstance(request.user, User):
+        verify_for(request.user)
+    return redirect(f"{reverse('audit')}#chain")
+
+
+@require_safe
 @auditors_only
 def audit_export(request: HttpRequest) -> HttpResponseBase:
     """`?format=csv|jsonl` and the page's filters; the whole selection, oldest first."""
@@ -87,6 +100,7 @@ def _page(
         "values": filters.values,
         "page": page,
         "slow": slow,
+        "standing": None if filters.story else Standing.now(),
         "nouns": [(noun, [a.value for a in Action if a.startswith(f"{noun}.")]) for noun in NOUNS],
         "query": filters.query(),
     }

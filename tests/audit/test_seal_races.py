@@ -12,6 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from django.db import connection, connections, transaction
 from django.db.utils import IntegrityError, OperationalError
 from trail import seal_all, settle, sql, write
@@ -197,6 +198,14 @@ def test_a_seal_that_is_rolled_back_leaves_no_checkpoint(
         seals.seal_once()
     assert not Seal.objects.exists()
     assert not checkpoints.exists()
+
+
+def test_the_sweeper_seals() -> None:
+    write(3)
+    settle()
+    call_command("sweep", once=True)
+    assert len(sealed_ids()) == 3
+    assert verify().holds
 
 
 def test_no_event_no_change() -> None:
