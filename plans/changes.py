@@ -14,7 +14,8 @@ SCOPE_KEY: Final = "countersign.wait"
 _SINCE: Final = """
     SELECT look.horizon, event.id, event.xid < look.horizon, event.intent_id, event.agent
     FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS horizon) AS look
-    LEFT JOIN audit_event AS event ON event.xid >= %s
+    LEFT JOIN audit_event AS event
+        ON event.xid >= %s AND event.era = (SELECT audit_current_era())
 """
 _HORIZON: Final = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 

@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import Q
 
 from audit.actions import Action
-from audit.models import Event
+from audit.models import CurrentEra, Event
 from plans.errors import InvalidCursor
 from plans.models import Agent
 from plans.timestamps import rfc3339
@@ -57,14 +57,15 @@ def read(agent: Agent, after: Cursor, limit: int) -> tuple[list[dict[str, Any]],
     """The next events of this agent's plans, and the cursor to go on from.
 
     Only rows of transactions below the snapshot's horizon: above it one may still commit with
-    a smaller number than a row we would hand out now.
+    a smaller number than a row we would hand out now. An era that is over has no horizon.
     """
     later = (
         Q(era__gt=after.era)
         | Q(era=after.era, xid__gt=after.xid)
         | Q(era=after.era, xid=after.xid, id__gt=after.id)
     )
-    rows = Event.objects.filter(later, agent=agent.name, xid__lt=_horizon())
+    settled = Q(xid__lt=_horizon()) | Q(era__lt=CurrentEra())
+    rows = Event.objects.filter(later, settled, agent=agent.name)
     told = rows.filter(~Q(to_status="") | Q(action__in=TOLD)).order_by("era", "xid", "id")
     events = list(told[:limit])
     end = Cursor(events[-1].era, events[-1].xid, events[-1].pk) if events else after
