@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -10,33 +9,30 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db import transaction
 
 from approvals.access import objection
+from approvals.ballots import MAX_NOTE, Ballot, faulty, not_as_demanded
 from approvals.models import Decision
+from approvals.policies.demands import Demands
+from approvals.policies.tallies import tally
 from audit import actors
 from audit.actions import Action
+from audit.actors import Actor
 from audit.recording import record
 from plans import errors
 from plans.clock import clock
 from plans.errors import Problem
 from plans.expiry import expire
+from plans.hints import hint
 from plans.lifecycle import Verb, transition
 from plans.models import Plan
 from plans.retrying import retried
 from plans.status import ENGAGED, Status
 from plans.timestamps import rfc3339
 
-MAX_NOTE: Final = 4_000
+__all__ = ["Ballot", "decide", "note_refusal", "withdraw"]
+
 WITHDRAWAL: Final = "withdraw"
 Verdict = Decision.Verdict
 VERB: Final = {Verdict.REJECT: Verb.REJECT, Verdict.REQUEST_CHANGES: Verb.REQUEST_CHANGES}
-
-
-@dataclass(frozen=True, slots=True)
-class Ballot:
-    """What the person sent: the verdict, a note, and the digest of what was on the screen."""
-
-    verdict: str
-    note: str
-    shown_digest: str
 
 
 @retried
@@ -44,9 +40,10 @@ def decide(person: User, plan_pk: int, ballot: Ballot) -> Plan:
     """Record the verdict and what follows from it, once; the plan as it stands afterwards.
 
     The same person's repeat of the same verdict changes nothing. Every refusal leaves an event
-    and is raised as a Problem after COMMIT: NotAllowed 403, AlreadyDecided, Superseded,
-    CommitInFlight, NotDecidable 409, PlanExpired 410, DigestMismatch 412, DigestMissing 428,
-    NoteRequired, InvalidNote, InvalidField 422.
+    and is raised as a Problem after COMMIT: NotAllowed, UnverifiedPlan, PolicyDenied,
+    StepUpRequired 403, AlreadyDecided, Superseded, CommitInFlight, NotDecidable 409, PlanExpired
+    410, DigestMismatch 412, DigestMissing 428, NoteRequired, InvalidNote, InvalidField,
+    DecidedTooSoon 422.
     """
     with transaction.atomic():
         plan = Plan.objects.locked(plan_pk)
@@ -101,7 +98,10 @@ def _refusal(
         return _not_pending(plan, standing, about)
     if standing and any(d.person_id == person.pk for d in standing):
         return errors.AlreadyDecided(**about, **_told(standing[-1]))
-    return _faulty(plan, ballot, about)
+    refusal = faulty(plan, ballot, about)
+    if refusal is None and ballot.verdict == Verdict.APPROVE:
+        refusal = not_as_demanded(person, plan, ballot, now)
+    return refusal
 
 
 def _as_of_now(person: User) -> User | AnonymousUser:
@@ -130,23 +130,6 @@ def _told(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _faulty(plan: Plan, ballot: Ballot, about: dict[str, Any]) -> Problem | None:
-    """What is wrong with the ballot itself."""
-    if ballot.verdict not in Verdict.values:
-        return errors.InvalidField("There is no such verdict.", pointer="/verdict", **about)
-    if len(ballot.note) > MAX_NOTE or "\x00" in ballot.note:
-        return errors.InvalidNote(pointer="/note", **about)
-    if ballot.verdict != Verdict.APPROVE and not ballot.note.strip():
-        return errors.NoteRequired(pointer="/note", **about)
-    if not ballot.shown_digest:
-        return errors.DigestMissing(**about)
-    if ballot.shown_digest != plan.digest:
-        return errors.DigestMismatch(**about)
-    if ballot.verdict == Verdict.APPROVE and not plan.verified and not plan.target.allow_unverified:
-        return errors.UnverifiedPlan(**about)
-    return None
-
-
 def _record(person: User, plan: Plan, ballot: Ballot, now: datetime) -> Plan:
     note = ballot.note.strip()
     Decision.objects.create(
@@ -157,6 +140,8 @@ def _record(person: User, plan: Plan, ballot: Ballot, now: datetime) -> Plan:
         note=note,
         shown_digest=ballot.shown_digest,
         decided_at=now,
+        shown_at=ballot.shown_at,
+        stepped_up=ballot.stepped_up,
     )
     details = {
         "verdict": ballot.verdict,
@@ -174,45 +159,68 @@ def _follow(person: User, plan: Plan, verdict: str, note: str, now: datetime) ->
     if verdict != Verdict.APPROVE:
         verb = VERB[Verdict(verdict)]
         return transition(plan, verb, actor=actor, details={"note": note}, replan_reason=note)
-    given = plan.approvals_given + 1
-    if given < plan.approvals_required:
-        Plan.objects.filter(pk=plan.pk).update(approvals_given=given)
-        plan.approvals_given = given
-        return plan
+    counted = tally(plan, Demands.of(plan), plan.digest)
+    if not counted.complete:
+        return _note_given(plan, counted.given)
     return transition(
         plan,
         Verb.APPROVE,
         actor=actor,
         details={"note": note} if note else {},
-        approvals_given=given,
+        approvals_given=counted.given,
         approved_at=now,
         next_attempt_at=now,
     )
+
+
+def _note_given(plan: Plan, given: int) -> Plan:
+    """A plan that waits for more people tells everybody how many there are."""
+    Plan.objects.filter(pk=plan.pk).update(approvals_given=given)
+    plan.approvals_given = given
+    hint()
+    return plan
 
 
 @retried
 def withdraw(person: User, plan_pk: int, note: str) -> Plan:
     """An approver takes the approval back before anything may have been sent (B-9).
 
-    Raises NotAllowed 403, CommitInFlight or NotDecidable 409, NoteRequired 422; each leaves an
-    event.
+    Until the quorum is met the plan goes on waiting, and the person may decide again; afterwards
+    it is closed. Raises NotAllowed 403, CommitInFlight or NotDecidable 409, PlanExpired 410,
+    NoteRequired, InvalidNote 422; each leaves an event.
     """
     with transaction.atomic():
         plan = Plan.objects.locked(plan_pk)
-        refusal = _no_withdrawal(person, plan, note)
-        if refusal is None:
-            details = {"note": note.strip()}
-            return transition(plan, Verb.WITHDRAW, actor=actors.person(person), details=details)
+        now = clock()
+        mine = _approval_of(person, plan)
+        refusal = _no_withdrawal(plan, mine, note, now)
+        if refusal is None and mine is not None:
+            actor, details = actors.person(person), {"note": note.strip()}
+            if plan.status == Status.PENDING:
+                return _take_back(plan, mine, actor, details, now)
+            return transition(plan, Verb.WITHDRAW, actor=actor, details=details)
+        assert refusal is not None
         _record_refusal(person, plan, WITHDRAWAL, refusal)
     raise refusal
 
 
-def _no_withdrawal(person: User, plan: Plan, note: str) -> Problem | None:
+def _take_back(
+    plan: Plan, mine: Decision, actor: Actor, details: dict[str, Any], now: datetime
+) -> Plan:
+    """The row stays as history; it counts no more, and another of this person may follow it."""
+    Decision.objects.filter(pk=mine.pk).update(withdrawn_at=now)
+    record(Action.DECISION_WITHDRAWN, actor, plan.subject(), {**details, "round": plan.round})
+    return _note_given(plan, tally(plan, Demands.of(plan), plan.digest).given)
+
+
+def _approval_of(person: User, plan: Plan) -> Decision | None:
+    approvals = (d for d in _standing(plan) if d.verdict == Verdict.APPROVE)
+    return next((d for d in approvals if d.person_id == person.pk), None)
+
+
+def _no_withdrawal(plan: Plan, mine: Decision | None, note: str, now: datetime) -> Problem | None:
     about: dict[str, Any] = {"plan_id": plan.plan_id, "plan_status": plan.status}
-    approved = any(
-        d.person_id == person.pk and d.verdict == Verdict.APPROVE for d in _standing(plan)
-    )
-    if not approved:
+    if mine is None:
         return errors.NotAllowed("Only who approved a plan can withdraw it.", **about)
     if not note.strip():
         return errors.NoteRequired(pointer="/note", **about)
@@ -220,6 +228,8 @@ def _no_withdrawal(person: User, plan: Plan, note: str) -> Problem | None:
         return errors.InvalidNote(pointer="/note", **about)
     if plan.may_have_been_sent():
         return errors.CommitInFlight(**about)
-    if plan.status not in (Status.APPROVED, Status.COMMITTING):
+    if plan.status == Status.PENDING and plan.decide_by <= now:
+        return errors.PlanExpired(**about)
+    if plan.status not in (Status.PENDING, Status.APPROVED, Status.COMMITTING):
         return errors.NotDecidable(**about)
     return None

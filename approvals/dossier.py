@@ -7,9 +7,9 @@ from datetime import datetime
 from functools import cached_property
 
 from approvals import banners, changes, forms, lookalikes, rendering, revisions, steering
-from approvals.models import Decision
-from approvals.papers import REVIEWERS_NAMED, Papers
+from approvals.papers import Papers
 from approvals.rendering import Shown
+from approvals.standing import Approvals, approvals
 from audit import sentences
 from plans.models import Plan
 
@@ -31,17 +31,6 @@ class Line:
     at: datetime
     tone: str
     sentence: sentences.Sentence
-
-
-@dataclass(frozen=True, slots=True)
-class Approvals:
-    """Who has decided, who still can, and who cannot and why."""
-
-    groups: list[str]
-    standing: list[Decision]
-    can: list[str]
-    cannot: list[tuple[str, str]]
-    more: bool
 
 
 @dataclass(frozen=True)
@@ -158,20 +147,7 @@ class Dossier:
 
     @cached_property
     def approvals(self) -> Approvals:
-        decided = {d.person_id for d in self.papers.standing}
-        owner = self.papers.plan.agent.owner_id
-        named = self.papers.reviewers[:REVIEWERS_NAMED]
-        return Approvals(
-            groups=self.papers.groups,
-            standing=self.papers.standing,
-            can=[u.get_username() for u in named if u.pk not in decided and u.pk != owner],
-            cannot=[
-                (u.get_username(), f"owns {self.papers.plan.agent.name}")
-                for u in named
-                if u.pk == owner
-            ],
-            more=len(self.papers.reviewers) > REVIEWERS_NAMED,
-        )
+        return approvals(self.papers)
 
     @property
     def state(self) -> str:

@@ -10,14 +10,15 @@ from typing import Any, Final
 
 from django.core import signing
 
-from approvals.decisions import Ballot
+from approvals.ballots import Ballot
 from approvals.digest import Shown, what_is_shown
 from approvals.models import Decision
 from approvals.titles import headline
 from plans.canonical import jcs, sha256_hex
 from plans.errors import ConfirmationMismatch, IdMismatch, InvalidField, UnknownField
 from plans.models import Operation, Plan
-from plans.timestamps import rfc3339
+from plans.problem import Problem
+from plans.timestamps import parse_instant, rfc3339
 
 _SALT: Final = "approvals.shown_at"
 _DECISION: Final = frozenset({"verdict", "note", "shown_digest", "shown_at", "confirm"})
@@ -67,8 +68,23 @@ def changed_since(token: str, plan: Plan, shown: Shown) -> list[str]:
     return [name for name in PARTS if before.get(name) != now[name]]
 
 
-def ballot(post: Fields, plan: Plan) -> Ballot:
-    """The ballot of a posted form.
+def kept(token: str, plan: Plan, shown: Shown) -> str:
+    """The posted field if the page still shows the same: a second try is no second look (B-11)."""
+    return token if shown_since(token, plan, shown) else ""
+
+
+def shown_since(token: str, plan: Plan, shown: Shown) -> datetime | None:
+    """Since when exactly this has been on the screen; None: its page cannot say so."""
+    try:
+        before = _read(token)
+        at = parse_instant(before.at, "/shown_at")
+    except Problem:
+        return None
+    return at if before.parts == _parts(plan, shown) else None
+
+
+def ballot(post: Fields, plan: Plan, *, stepped_up: bool = False) -> Ballot:
+    """The ballot of a posted form; `plan` holds the assessment of now (`oversight.current`).
 
     Raises UnknownField, IdMismatch or InvalidField (422); what depends on the plan's state is
     judged under its lock by `decisions.decide` (B-3).
@@ -77,9 +93,10 @@ def ballot(post: Fields, plan: Plan) -> Ballot:
     verdict = post.get("verdict", "")
     if verdict not in Decision.Verdict.values:
         raise InvalidField("There is no such verdict.", pointer="/verdict")
-    if token := post.get("shown_at"):
+    if token := post.get("shown_at", ""):
         _read(token)
-    return Ballot(verdict, post.get("note", ""), post.get("shown_digest", ""))
+    since = shown_since(token, plan, plan)
+    return Ballot(verdict, post.get("note", ""), post.get("shown_digest", ""), since, stepped_up)
 
 
 def withdrawal_note(post: Fields, plan: Plan) -> str:

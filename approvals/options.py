@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import Final
 
 from approvals.models import Decision
+from approvals.oversight import denied_words
 from approvals.papers import Papers
 from plans.models import Attempt, Intent, Operation, Replan
 from plans.status import Status
@@ -17,17 +19,45 @@ MOVING: Final = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Options:
     papers: Papers
 
     @property
-    def cannot_approve(self) -> str:
-        """Why nobody can approve it, though it waits; empty: whoever may decide can."""
+    def unconfirmed(self) -> str:
+        """Why nobody can approve it, though it waits; empty: it is confirmed, or need not be."""
         plan = self.papers.plan
         if plan.verified or plan.target.allow_unverified:
             return ""
         return f"{plan.target.name} does not allow plans to be approved that it cannot confirm."
+
+    @property
+    def denied(self) -> str:
+        """The sentence that names the policy which lets nobody approve it; or empty."""
+        denied_by = self.papers.demands.denied_by
+        return denied_words(denied_by[0]) if denied_by else ""
+
+    @cached_property
+    def cannot_approve(self) -> str:
+        """Why this person cannot approve it, though they may decide; empty: they can."""
+        return self.unconfirmed or self.denied or self._not_counted
+
+    @property
+    def _not_counted(self) -> str:
+        me = next((r for r in self.papers.reviewers if r.pk == self.papers.person.pk), None)
+        if me is None or self.papers.tally.would_count(me.groups):
+            return ""
+        return self.papers.tally.not_needed()
+
+    @property
+    def completes(self) -> bool:
+        """Whether an approval of this person is the last one, so that the commit leaves at once."""
+        return self.papers.tally.given + 1 >= self.papers.demands.approvals_required
+
+    @property
+    def ordinal(self) -> int:
+        """Which of the approvals this person's would be."""
+        return self.papers.tally.given + 1
 
     @property
     def may_decide(self) -> bool:
@@ -35,15 +65,13 @@ class Options:
 
     @property
     def may_withdraw(self) -> bool:
-        sent = [a for a in self.papers.attempts if a.outcome != Attempt.Outcome.NOT_SENT]
-        approved = (
-            self.papers.mine is not None and self.papers.mine.verdict == Decision.Verdict.APPROVE
-        )
-        return (
-            approved
-            and not sent
-            and self.papers.plan.status in (Status.APPROVED, Status.COMMITTING)
-        )
+        """Until the quorum is met, and then until something may have been sent (B-9)."""
+        mine = self.papers.mine
+        if mine is None or mine.verdict != Decision.Verdict.APPROVE:
+            return False
+        sent = any(a.outcome != Attempt.Outcome.NOT_SENT for a in self.papers.attempts)
+        unsent = not sent and self.papers.plan.status in (Status.APPROVED, Status.COMMITTING)
+        return self.papers.pending or unsent
 
     @property
     def may_plan_again(self) -> bool:

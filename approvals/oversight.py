@@ -1,72 +1,67 @@
-"""What people are shown, what they must satisfy, and whether they still do (T-3, B-7, B-10).
-
-The demands are built in for now: one approval by a reviewer of the target.
-"""
+"""What people are shown, what they must satisfy, and whether they still do (T-3, B-7, B-10)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
-from django.contrib.auth.models import Group, User
 from django.db import transaction
-from django.db.models import Exists, OuterRef
 
 from approvals import titles
 from approvals.digest import shown_digest
 from approvals.models import Decision
-from plans.models import Operation, Plan
-from plans.oversight import Assessment
+from approvals.policies import judging
+from approvals.policies.judging import Judgement, judge
+from approvals.policies.tallies import tally
+from audit import actors
+from audit.actions import Action
+from audit.recording import record
+from plans.models import Plan
+from plans.oversight import RISK_RANK, Assessment, Wish
 from plans.status import Status
-
-POLICY_VERSION: Final = "builtin-1"
-APPROVALS_REQUIRED: Final = 1
-# Ranks of plans.risk_rank: what comes first in the queue.
-RISK_RANK: Final[dict[str, int]] = {
-    Operation.Risk.CRITICAL: 0,
-    Operation.Risk.HIGH: 1,
-    Operation.Risk.MEDIUM: 2,
-    Operation.Risk.LOW: 3,
-}
 
 
 class ReviewOversight:
     """The registered oversight (plans.oversight.Oversight)."""
 
+    def objection_to_wish(self, wish: Wish) -> str | None:
+        """The policy that denies what the agent says itself (B-7); None: it may be submitted."""
+        name = judging.denial(wish)
+        return None if name is None else denied_words(name)
+
     def assess(self, plan: Plan) -> Assessment:
         """Title, risk and demands of the plan as it stands now, with the digest over them (B-2).
 
-        `plan.actions` and `plan.verification` must already be what will be stored.
+        `plan.actions`, `plan.verification` and `plan.inputs_confirmed` must already be what will
+        be stored.
         """
-        title, risk = titles.title(plan), risk_of(plan)
-        shown = Assessment(title, "", risk, POLICY_VERSION, APPROVALS_REQUIRED, "")
+        found = judge(plan)
+        version, required = found.demands.version, found.demands.approvals_required
+        shown = Assessment(titles.title(plan), "", found.risk, version, required, "")
         return Assessment(
-            title=title,
+            title=shown.title,
             asked=titles.asked(plan),
-            risk=risk,
-            policy_version=POLICY_VERSION,
-            approvals_required=APPROVALS_REQUIRED,
+            risk=found.risk,
+            policy_version=version,
+            approvals_required=required,
             digest=shown_digest(plan, shown),
+            demands=found.demands.snapshot(),
         )
 
     def objection_to_sending(self, plan: Plan) -> str | None:
         """Why the recorded approvals no longer suffice, in words; None: send (T-3, SEC-8).
 
-        Called in the transaction that is about to insert an attempt: two queries at most.
+        Called in the transaction that is about to insert an attempt: two queries.
         """
-        if self.assess(plan).digest != plan.digest:
+        found = judge(plan)
+        if not _shows_the_same(plan, found):
             return "What was approved is not what would be sent now."
         if not plan.verified and not plan.target.allow_unverified:
             return f"{plan.target.name} does not allow unverified plans any more."
-        approvals = Decision.objects.filter(
-            plan=plan, round=plan.round, verdict=Decision.Verdict.APPROVE
-        )
-        counted = approvals.filter(
-            _reviews(plan), shown_digest=plan.digest, person__is_active=True
-        ).exclude(person=plan.agent.owner_id)
-        if counted.values("person").distinct().count() >= plan.approvals_required:
-            return None
-        return _what_is_missing(plan, [d.person for d in approvals.select_related("person")])
+        if found.demands.denied_by:
+            return denied_words(found.demands.denied_by[0])
+        given = tally(plan, found.demands, plan.digest)
+        return None if given.complete else given.complaint()
 
     def last_decisions(self, plans: Iterable[Plan]) -> dict[int, dict[str, Any]]:
         """The latest verdict on each plan by its pk: {verdict, note, by (username), at}."""
@@ -79,10 +74,14 @@ class ReviewOversight:
         return {decision.plan_id: _shown(decision) for decision in latest}
 
 
+def denied_words(policy: str) -> str:
+    return f'The policy "{policy}" does not allow such a plan.'
+
+
 def current(plan: Plan) -> Plan:
     """The plan with its stored assessment brought up to the configuration of now.
 
-    A template, a format or a risk may have been edited since the plan was verified; what a page
+    A template, a risk or a policy may have been edited since the plan was verified; what a page
     shows is worked out afresh, so the stored digest must be too, or nobody could ever approve.
     """
     if plan.status != Status.PENDING or ReviewOversight().assess(plan).digest == plan.digest:
@@ -90,17 +89,38 @@ def current(plan: Plan) -> Plan:
     with transaction.atomic():
         locked = Plan.objects.locked(plan.pk)
         found = ReviewOversight().assess(locked)
-        if locked.status == Status.PENDING:
-            Plan.objects.filter(pk=plan.pk).update(
-                title=found.title,
-                asked=found.asked,
-                risk=found.risk,
-                risk_rank=RISK_RANK[found.risk],
-                policy_version=found.policy_version,
-                approvals_required=found.approvals_required,
-                digest=found.digest,
-            )
+        if locked.status == Status.PENDING and found.digest != locked.digest:
+            _reassess(locked, found)
     return Plan.objects.with_names().get(pk=plan.pk)
+
+
+def _reassess(plan: Plan, found: Assessment) -> None:
+    """Approvals of what was shown before are void, so their people are asked again (B-11)."""
+    columns = found.columns()
+    voided = Decision.objects.filter(plan=plan, round=plan.round).count()
+    if voided:
+        columns |= {"round": plan.round + 1, "approvals_given": 0}
+    Plan.objects.filter(pk=plan.pk).update(**columns)
+    details = {
+        "reason": "policies or configuration were changed",
+        "digest": found.digest,
+        "risk": found.risk,
+        "policy_version": found.policy_version,
+        "voided_approvals": voided,
+    }
+    record(Action.PLAN_REASSESSED, actors.POLICIES, plan.subject(), details)
+
+
+def _shows_the_same(plan: Plan, found: Judgement) -> bool:
+    """Whether the facts are those that were approved, under policies that may have changed.
+
+    A risk that has become higher was not shown to anybody; one that has become lower may pass.
+    """
+    lower = RISK_RANK[found.risk] >= RISK_RANK[plan.risk]
+    risk = plan.risk if lower else found.risk
+    version, required = plan.policy_version, plan.approvals_required
+    shown = Assessment(titles.title(plan), "", risk, version, required, "")
+    return shown_digest(plan, shown) == plan.digest
 
 
 def _shown(decision: Decision) -> dict[str, Any]:
@@ -110,30 +130,3 @@ def _shown(decision: Decision) -> dict[str, Any]:
         "by": decision.person.get_username(),
         "at": decision.decided_at,
     }
-
-
-def risk_of(plan: Plan) -> str:
-    """The operation's risk; at least high where nothing could be read back (B-10)."""
-    risk = plan.operation.risk
-    if not plan.verified and RISK_RANK[risk] > RISK_RANK[Operation.Risk.HIGH]:
-        return Operation.Risk.HIGH.value
-    return risk
-
-
-def _reviews(plan: Plan) -> Exists:
-    """The decision's person is, now, in a group that reviews the plan's target."""
-    groups = Group.objects.filter(user=OuterRef("person"), reviewed_targets=plan.target_id)
-    return Exists(groups)
-
-
-def _what_is_missing(plan: Plan, people: list[User]) -> str:
-    """The first reason that a page can tell; a person without any is counted as a reviewer."""
-    for person in people:
-        name = person.get_username()
-        if not person.is_active:
-            return f"{name} approved, but is not active any more."
-        if person.pk == plan.agent.owner_id:
-            return f"{name} approved, but owns {plan.agent.name}."
-        if not person.groups.filter(reviewed_targets=plan.target_id).exists():
-            return f"{name} approved, but does not review {plan.target.name} any more."
-    return f"{len(people)} of {plan.approvals_required} approvals were given on what is shown now."

@@ -7,11 +7,15 @@ from datetime import datetime
 from functools import cached_property
 from typing import Final
 
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Exists, OuterRef
 
 from approvals import access
 from approvals.models import Decision
 from approvals.oversight import ReviewOversight
+from approvals.policies.demands import Demands
+from approvals.policies.tallies import Tally, tally
 from audit.models import Event
 from plans.clock import clock
 from plans.models import Attempt, Evidence, Plan, Replan
@@ -21,6 +25,15 @@ from plans.status import Status
 REVIEWERS_NAMED: Final = 30
 OTHERS_NAMED: Final = 5
 EVENTS_SHOWN: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewer:
+    """An active person who reviews the plan's target, and the groups of this moment."""
+
+    pk: int
+    name: str
+    groups: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -37,7 +50,7 @@ class Papers:
     events: list[Event]
     others: list[Plan]
     waiting: Replan | None
-    reviewers: list[User]
+    reviewers: list[Reviewer]
     groups: list[str]
 
     @cached_property
@@ -53,7 +66,21 @@ class Papers:
             policy_version=plan.policy_version,
             approvals_required=plan.approvals_required,
             digest=plan.digest,
+            demands=plan.demands,
         )
+
+    @cached_property
+    def demands(self) -> Demands:
+        """What approvals must satisfy, as the page says it."""
+        now = self.assessment
+        return Demands.read(now.demands, now.approvals_required, now.policy_version)
+
+    @cached_property
+    def tally(self) -> Tally:
+        """The standing approvals, held against the demands; none: nothing is read."""
+        if not any(d.verdict == Decision.Verdict.APPROVE for d in self.standing):
+            return Tally(self.demands, [])
+        return tally(self.plan, self.demands, self.assessment.digest)
 
     @cached_property
     def decide_in_ms(self) -> int:
@@ -82,6 +109,9 @@ class Papers:
 
     @property
     def standing(self) -> list[Decision]:
+        """The decisions of this round; a page that shows something else begins a new one (B-11)."""
+        if self.plan.status == Status.PENDING and self.assessment.digest != self.plan.digest:
+            return []
         return [d for d in self.decisions if d.round == self.plan.round]
 
     @property
@@ -143,7 +173,12 @@ def _others(plan: Plan) -> list[Plan]:
     return list(rows.only("plan_id", "title", "status", "decide_by")[: OTHERS_NAMED + 1])
 
 
-def _reviewers(plan: Plan) -> list[User]:
-    """Active people in the target's reviewer groups, each once."""
-    people = User.objects.filter(is_active=True, groups__reviewed_targets=plan.target_id)
-    return list(people.distinct().order_by("username")[: REVIEWERS_NAMED + 1])
+def _reviewers(plan: Plan) -> list[Reviewer]:
+    """Active people in the target's reviewer groups, each once, with all their groups."""
+    reviews = Group.objects.filter(user=OuterRef("pk"), reviewed_targets=plan.target_id)
+    people = User.objects.filter(Exists(reviews), is_active=True)
+    named = people.annotate(group_names=ArrayAgg("groups__name"))
+    rows = named.order_by("username").values_list("pk", "username", "group_names")
+    return [
+        Reviewer(pk, name, frozenset(groups)) for pk, name, groups in rows[: REVIEWERS_NAMED + 1]
+    ]

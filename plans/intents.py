@@ -20,9 +20,10 @@ from plans.enrolment import INTENT_LIFESPAN
 from plans.errors import NoteRequired, NotReplannable
 from plans.inspection import check_inputs
 from plans.models import Agent, Intent, Operation, Plan, Replan
+from plans.oversight import Wish
 from plans.retrying import retried
 from plans.status import Status
-from plans.submission import find_operation
+from plans.submission import find_operation, refuse_denied
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ def open_intent(agent: Agent, request: IntentRequest) -> Intent:
     """Store what is wanted and queue its first dry run. Raises Problems (A-17)."""
     operation = find_operation(request.target, request.operation)
     check_inputs(request.inputs_value, operation)
+    refuse_denied(Wish(agent, operation, request.inputs_value))
     with transaction.atomic():
         now = admit(agent, request.task_id)
         intent = Intent.objects.create(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from plans.models import Plan
+from plans.models import Agent, Operation, Plan
 
 # Ranks of plans.risk_rank: what comes first in the queue.
 RISK_RANK: Final = {"critical": 0, "high": 1, "medium": 2, "low": 3}
@@ -22,6 +22,7 @@ class Assessment:
     policy_version: str
     approvals_required: int
     digest: str
+    demands: dict[str, Any] = field(default_factory=dict)
 
     def columns(self) -> dict[str, Any]:
         """What of it is stored on the plan."""
@@ -33,10 +34,25 @@ class Assessment:
             "policy_version": self.policy_version,
             "approvals_required": self.approvals_required,
             "digest": self.digest,
+            "demands": self.demands,
         }
 
 
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What an agent asks for, in its own words; `actions` is None before there is a dry run."""
+
+    agent: Agent
+    operation: Operation
+    inputs: Mapping[str, Any] = field(repr=False)
+    actions: Sequence[Mapping[str, Any]] | None = field(default=None, repr=False)
+
+
 class Oversight(Protocol):
+    def objection_to_wish(self, wish: Wish) -> str | None:
+        """Why such a plan can never be approved, in words (B-7); None: it may be submitted."""
+        ...
+
     def assess(self, plan: Plan) -> Assessment:
         """Title, risk and demands from read-back values only (B-10), with the digest (B-2)."""
         ...

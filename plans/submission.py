@@ -25,10 +25,11 @@ from plans.enrolment import (
 )
 from plans.inspection import IDEMPOTENCY_KEY, check_inputs, inspect_plan
 from plans.models import Agent, Intent, Operation, Plan, Replan
+from plans.oversight import Wish, oversight
 from plans.retrying import retried
 from plans.status import Status
 
-__all__ = ["EvidenceItem", "Submission", "abandon", "find_operation", "submit"]
+__all__ = ["EvidenceItem", "Submission", "abandon", "find_operation", "refuse_denied", "submit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,12 @@ def find_operation(target: str, name: str) -> Operation:
     raise errors.UnknownOperation(pointer="/operation")
 
 
+def refuse_denied(wish: Wish) -> None:
+    """PolicyDenied (403) where a policy denies already what the agent itself says (B-7)."""
+    if objection := oversight().objection_to_wish(wish):
+        raise errors.PolicyDenied(objection)
+
+
 def _inspect(agent: Agent, operation: Operation, submission: Submission) -> Draft:
     facts = inspect_plan(submission.plan, operation)
     _refuse_token_elsewhere(submission, facts.token)
@@ -139,6 +146,8 @@ def _existing(agent: Agent, draft: Draft) -> Plan | None:
 
 
 def _enrol_submission(submission: Submission, draft: Draft) -> Plan:
+    inputs, actions = submission.inputs_value, draft.facts.actions
+    refuse_denied(Wish(draft.agent, draft.operation, inputs, actions))
     if submission.replan_id is not None:
         return _answer_replan(submission.replan_id, submission.replaces, draft)
     if submission.replaces is not None:

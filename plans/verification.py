@@ -139,6 +139,7 @@ def _as_told(plan: Plan, told: Mapping[str, Any]) -> dict[str, Any]:
         "verification": Plan.Verification.VERIFIED,
         "actions": told["actions"],
         "covers": plan.covers if covers is None else covers,
+        "inputs_confirmed": "inputs" in told,
         "plan_created_at": _instant(told.get("created_at")) or plan.plan_created_at,
     }
 

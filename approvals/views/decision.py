@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
@@ -15,9 +17,10 @@ from approvals import decisions, forms, oversight, queue, rows
 from approvals.access import objection
 from approvals.filters import Filters
 from approvals.models import Decision
-from approvals.views import PersonRequest, signed_in
+from approvals.views import PersonRequest, signed_in, stepping_up
 from approvals.views.plan import is_fragment, plan_context, plan_page, seen_plan
 from plans import tasks
+from plans.errors import StepUpRequired
 from plans.models import Plan
 from plans.problem import Problem
 from plans.replies import problem_reply, wants_problem
@@ -31,17 +34,20 @@ LOOK_AGAIN = frozenset({412, 422, 428})
 @require_POST
 def decision(request: PersonRequest, target: str, plan_id: str) -> HttpResponse:
     """Decide, then show the next plan. 403, 409, 410, 412, 422 and 428 are pages, too."""
-    plan = seen_plan(request.user, target, plan_id)
+    plan = oversight.current(seen_plan(request.user, target, plan_id))
     repeated = _has_decided(request, plan)
     try:
-        ballot = forms.ballot(request.POST, plan)
-        plan = oversight.current(plan)
+        ballot = forms.ballot(request.POST, plan, stepped_up=stepping_up.recently(request))
         _check_confirmation(request, plan)
     except Problem as problem:
         decisions.note_refusal(request.user, plan.pk, request.POST.get("verdict", ""), problem)
         return _refused(request, plan, problem)
     try:
         tasks.ring_for(decisions.decide(request.user, plan.pk, ballot))
+    except StepUpRequired as problem:
+        if wants_problem(request):
+            return problem_reply(request, problem)
+        return _go(request, stepping_up.address(rows.url_of(plan)))
     except Problem as problem:
         return _refused(request, plan, problem)
     if repeated:
@@ -103,6 +109,7 @@ def _refused(request: PersonRequest, plan: Plan, problem: Problem) -> HttpRespon
     changed = _changed(request, now)
     context |= {"problem": problem, "posted": request.POST, "changed": changed}
     context["changed_words"] = [forms.PARTS[name] for name in changed]
+    context["shown_at"] = _shown_at(request, context)
     look_again = problem.status in LOOK_AGAIN and context["may"].may_decide
     template = "approvals/plan.html" if look_again else "approvals/decision_refused.html"
     if is_fragment(request):
@@ -115,6 +122,13 @@ def _refused(request: PersonRequest, plan: Plan, problem: Problem) -> HttpRespon
     for name, value in problem.headers.items():
         response.headers[name] = value
     return response
+
+
+def _shown_at(request: PersonRequest, context: dict[str, Any]) -> str:
+    """A look that the form has begun goes on where the page has not changed (B-11)."""
+    token, now = request.POST.get("shown_at", ""), context["papers"].assessment
+    kept: str = forms.kept(token, context["plan"], now)
+    return kept or context["shown_at"]
 
 
 def _changed(request: PersonRequest, plan: Plan) -> list[str]:

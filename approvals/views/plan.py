@@ -8,11 +8,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
-from approvals import papers, queue
+from approvals import papers, queue, rows
 from approvals.access import Visitor, visible_plans
 from approvals.dossier import Dossier
 from approvals.options import Options
-from approvals.views import PersonRequest, signed_in
+from approvals.views import PersonRequest, signed_in, stepping_up
 from plans.models import Plan
 
 # What a page says about itself when it asks whether it is still true.
@@ -37,7 +37,11 @@ def plan_context(request: HttpRequest, plan: Plan) -> dict[str, Any]:
     `plan` was read by `with_names()`. A fixed number of queries, whatever the plan holds.
     """
     found = papers.read(plan, request.user)  # type: ignore[arg-type]  # views are signed_in
-    return {"plan": plan, "papers": found, "page": Dossier(found), "may": Options(found)}
+    page = Dossier(found)
+    context = {"plan": plan, "papers": found, "page": page, "may": Options(found)}
+    if found.demands.step_up and not stepping_up.recently(request):
+        context["confirm_first"] = stepping_up.address(rows.url_of(plan))
+    return context | {"shown_at": page.shown_at}
 
 
 def plan_page(request: PersonRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:

@@ -105,6 +105,9 @@ class Plan(models.Model):
     verify_at = models.DateTimeField(null=True, help_text="Next try to read it back")
     verify_tries = models.PositiveIntegerField(default=0)
     mismatches: models.JSONField[Any, Any] = models.JSONField(default=list)
+    inputs_confirmed = models.BooleanField(
+        default=False, help_text="The target returned the inputs, and they are the same (T-2)"
+    )
     connection_version = models.PositiveIntegerField(help_text="The target's, when verified")
 
     # The oversight's snapshot: plans do not know reviewers.
@@ -113,6 +116,9 @@ class Plan(models.Model):
     risk = models.CharField(max_length=8, choices=Operation.Risk.choices, default="high")
     risk_rank = models.PositiveSmallIntegerField(default=1, help_text="0 critical … 3 low")
     policy_version = models.CharField(max_length=64, blank=True)
+    demands: models.JSONField[Any, Any] = models.JSONField(
+        default=dict, help_text="What approvals must satisfy, in the oversight's own form (B-7)"
+    )
     approvals_required = models.PositiveSmallIntegerField(default=1)
     approvals_given = models.PositiveSmallIntegerField(default=0)
     digest = models.CharField(max_length=64, blank=True)

@@ -8,10 +8,11 @@ from datetime import timedelta
 from itertools import count
 from typing import Any
 
-from approvals.oversight import RISK_RANK, ReviewOversight
+from approvals.oversight import ReviewOversight
 from plans import custody
 from plans.clock import clock
 from plans.models import Agent, Intent, Operation, Plan
+from plans.oversight import RISK_RANK
 from plans.status import TERMINAL, Status
 from plans.timestamps import decide_by, rfc3339
 
@@ -101,5 +102,5 @@ def _assess(plan: Plan) -> None:
     found = ReviewOversight().assess(plan)
     plan.title, plan.asked, plan.risk = found.title, found.asked, found.risk
     plan.risk_rank = RISK_RANK[found.risk]
-    plan.policy_version = found.policy_version
+    plan.policy_version, plan.demands = found.policy_version, found.demands
     plan.approvals_required, plan.digest = found.approvals_required, found.digest

@@ -95,12 +95,12 @@ def test_what_was_approved_must_be_what_would_be_sent(
     assert objection == "What was approved is not what would be sent now."
 
 
-def test_the_check_costs_one_query(
+def test_the_check_costs_two_queries(
     make_plan: MakePlan, ada: User, django_assert_num_queries: Any
 ) -> None:
     plan = make_plan(status="approved")
     approve(plan, ada)
-    with django_assert_num_queries(1):
+    with django_assert_num_queries(2):
         REVIEW.objection_to_sending(plan)
 
 

@@ -1,0 +1,82 @@
+"""What a person sends to decide, and what is wrong with it (B-1, B-7, B-11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from django.contrib.auth.models import User
+
+from approvals.models import Decision
+from approvals.oversight import denied_words
+from approvals.policies.demands import Demands
+from approvals.policies.tallies import Tally, tally
+from plans import errors
+from plans.models import Plan
+from plans.problem import Problem
+
+MAX_NOTE: Final = 4_000
+Verdict = Decision.Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """What the person sent: the verdict, a note, and the digest of what was on the screen.
+
+    `shown_at` is what the page signed about itself; `stepped_up`: the session says that the person
+    signed in a moment ago. Only policies ask for them (B-11, SEC-22).
+    """
+
+    verdict: str
+    note: str
+    shown_digest: str
+    shown_at: datetime | None = None
+    stepped_up: bool = False
+
+
+def faulty(plan: Plan, ballot: Ballot, about: dict[str, Any]) -> Problem | None:
+    """What is wrong with the ballot itself."""
+    if ballot.verdict not in Verdict.values:
+        return errors.InvalidField("There is no such verdict.", pointer="/verdict", **about)
+    if len(ballot.note) > MAX_NOTE or "\x00" in ballot.note:
+        return errors.InvalidNote(pointer="/note", **about)
+    if ballot.verdict != Verdict.APPROVE and not ballot.note.strip():
+        return errors.NoteRequired(pointer="/note", **about)
+    if not ballot.shown_digest:
+        return errors.DigestMissing(**about)
+    if ballot.shown_digest != plan.digest:
+        return errors.DigestMismatch(**about)
+    return None
+
+
+def not_as_demanded(person: User, plan: Plan, ballot: Ballot, now: datetime) -> Problem | None:
+    """What the policies that were shown ask of an approval, and this one does not give (B-7)."""
+    about: dict[str, Any] = {"plan_id": plan.plan_id, "plan_status": plan.status}
+    demands = Demands.of(plan)
+    if not plan.verified and not plan.target.allow_unverified:
+        return errors.UnverifiedPlan(**about)
+    if demands.denied_by:
+        return errors.PolicyDenied(denied_words(demands.denied_by[0]), **about)
+    if reason := _not_counted(person, tally(plan, demands, plan.digest)):
+        return errors.NotAllowed(reason, **about)
+    if demands.note and not ballot.note.strip():
+        words = "Say why: a policy asks for a note with every approval of this plan."
+        return errors.NoteRequired(words, pointer="/note", **about)
+    if demands.step_up and not ballot.stepped_up:
+        return errors.StepUpRequired(**about)
+    left = demands.dwell_seconds - _looked(ballot, now).total_seconds()
+    if left > 0:
+        words = f"A policy asks for a longer look: {left:.0f} s more."
+        return errors.DecidedTooSoon(words, pointer="/shown_at", **about)
+    return None
+
+
+def _not_counted(person: User, given: Tally) -> str:
+    groups = frozenset(person.groups.values_list("name", flat=True))
+    return "" if given.would_count(groups) else given.not_needed()
+
+
+def _looked(ballot: Ballot, now: datetime) -> timedelta:
+    """How long the page was on the screen; without its signed word, not at all (B-11)."""
+    return now - ballot.shown_at if ballot.shown_at else timedelta()

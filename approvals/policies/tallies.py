@@ -1,0 +1,127 @@
+"""The recorded approvals of a plan, held against what is demanded (B-6, T-3, SEC-8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+
+from django.contrib.auth.models import Group
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Exists, OuterRef, Q, Value
+
+from approvals.models import Decision
+from approvals.policies import quorum
+from approvals.policies.demands import Demands
+from plans.models import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One approval of this round; `fault`: why it does not count, as the end of a sentence."""
+
+    decision: Decision
+    groups: frozenset[str]
+    fault: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.decision.person.get_username()
+
+
+@dataclass(frozen=True)
+class Tally:
+    """Votes in their order, and how many distinct people they are of the quorum."""
+
+    demands: Demands
+    votes: Sequence[Vote]
+
+    @cached_property
+    def people(self) -> dict[int, frozenset[str]]:
+        return {v.decision.person_id: v.groups for v in self.votes if not v.fault}
+
+    @cached_property
+    def given(self) -> int:
+        return len(quorum.seated(self.demands.seats, self.people))
+
+    @property
+    def complete(self) -> bool:
+        return self.given >= self.demands.approvals_required
+
+    @property
+    def still_open(self) -> list[str]:
+        return quorum.still_open(self.demands.seats, self.people)
+
+    @property
+    def faults(self) -> dict[int, str]:
+        """Decision → why it does not count."""
+        return {vote.decision.pk: vote.fault for vote in self.votes if vote.fault}
+
+    def would_count(self, groups: frozenset[str]) -> bool:
+        """Whether one more person of these groups brings the plan nearer to its approval."""
+        return self.complete or quorum.counts(self.demands.seats, self.people, groups)
+
+    def not_needed(self) -> str:
+        """What is said to a person whose approval would not count."""
+        return (
+            f"Your approval would not count: it needs somebody of {' or '.join(self.still_open)}."
+        )
+
+    def complaint(self) -> str:
+        """Why it is not complete: the first reason that has a name, else the count."""
+        for vote in self.votes:
+            if vote.fault:
+                return f"{vote.name} approved, but {vote.fault}."
+        needed = self.demands.approvals_required
+        return f"{self.given} of {needed} approvals were given on what is shown now."
+
+
+def tally(plan: Plan, demands: Demands, digest: str) -> Tally:
+    """The approvals of the plan's round on what has this digest: one query, all of this moment."""
+    rows = (
+        Decision.objects.filter(plan=plan, round=plan.round, verdict=Decision.Verdict.APPROVE)
+        .select_related("person")
+        .annotate(
+            reviews=Exists(
+                Group.objects.filter(user=OuterRef("person"), reviewed_targets=plan.target_id)
+            ),
+            group_names=ArrayAgg(
+                "person__groups__name",
+                filter=Q(person__groups__isnull=False),
+                default=Value([]),
+            ),
+        )
+        .order_by("id")
+    )
+    return Tally(demands, [_vote(plan, demands, digest, row) for row in rows])
+
+
+def _vote(plan: Plan, demands: Demands, digest: str, row: Decision) -> Vote:
+    groups: list[str] = row.group_names  # type: ignore[attr-defined]  # annotated above
+    return Vote(
+        row, frozenset(groups), _not_entitled(plan, row) or _not_as_asked(demands, digest, row)
+    )
+
+
+def _not_entitled(plan: Plan, row: Decision) -> str:
+    if not row.person.is_active:
+        return "is not active any more"
+    if row.person_id == plan.agent.owner_id:
+        return f"owns {plan.agent.name}"
+    if not row.reviews:  # type: ignore[attr-defined]  # annotated in tally()
+        return f"does not review {plan.target.name} any more"
+    return ""
+
+
+def _not_as_asked(demands: Demands, digest: str, row: Decision) -> str:
+    if row.shown_digest != digest:
+        return "was shown something else"
+    if demands.note and not row.note:
+        return "gave no note, which a policy asks for"
+    if demands.step_up and not row.stepped_up:
+        return "had not signed in shortly before, which a policy asks for"
+    looked = row.decided_at - row.shown_at if row.shown_at else timedelta()
+    if looked < timedelta(seconds=demands.dwell_seconds):
+        return f"looked for less than {demands.dwell_seconds} s, which a policy asks for"
+    return ""

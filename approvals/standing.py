@@ -1,0 +1,100 @@
+"""Where the approvals of a plan stand: who gave one, who can, who cannot and why (B-6, B-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from approvals.models import Decision
+from approvals.papers import REVIEWERS_NAMED, Papers, Reviewer
+from approvals.policies import quorum
+from approvals.policies.demands import Demands
+from approvals.rendering import prose
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One decision of this round; `fault`: why an approval does not count."""
+
+    decision: Decision
+    fault: str
+
+
+@dataclass(frozen=True, slots=True)
+class Approvals:
+    """`needs`: `2 of reviewers`; `asks`: what the policies want beside people."""
+
+    given: int
+    required: int
+    needs: str
+    open: str
+    standing: list[Given]
+    can: list[str]
+    cannot: list[tuple[str, str]]
+    more: bool
+    too_few: bool
+    policies: list[str]
+    asks: list[str]
+    unclear: list[tuple[str, str]]
+    withheld: list[tuple[str, str]]
+
+
+def approvals(papers: Papers) -> Approvals:
+    """Everything that the section says, of this moment."""
+    demands, tally = papers.demands, papers.tally
+    able, unable = _sorted(papers)
+    everybody = tally.people | {reviewer.pk: reviewer.groups for reviewer in able}
+    most = len(quorum.seated(demands.seats, everybody))
+    more = len(papers.reviewers) > REVIEWERS_NAMED
+    return Approvals(
+        given=tally.given,
+        required=demands.approvals_required,
+        needs=_needs(demands, papers.groups),
+        open=" or ".join(tally.still_open) if demands.groups and tally.given else "",
+        standing=[Given(d, tally.faults.get(d.pk, "")) for d in papers.standing],
+        can=[reviewer.name for reviewer in able],
+        cannot=unable,
+        more=more,
+        too_few=most < demands.approvals_required and not more,
+        policies=list(demands.policies),
+        asks=_asks(demands),
+        unclear=_readable(demands.unclear),
+        withheld=_readable(demands.withheld),
+    )
+
+
+def _sorted(papers: Papers) -> tuple[list[Reviewer], list[tuple[str, str]]]:
+    """Reviewers whose approval would count, and the others with the reason; not who decided."""
+    decided = {decision.person_id for decision in papers.standing}
+    agent, able, unable = papers.plan.agent, [], []
+    for reviewer in papers.reviewers[:REVIEWERS_NAMED]:
+        if reviewer.pk in decided:
+            continue
+        if reviewer.pk == agent.owner_id:
+            unable.append((reviewer.name, f"cannot: owns {agent.name}"))
+        elif not papers.tally.would_count(reviewer.groups):
+            wanted = " or ".join(papers.tally.still_open)
+            unable.append((reviewer.name, f"cannot approve: is not in {wanted}"))
+        else:
+            able.append(reviewer)
+    return able, unable
+
+
+def _needs(demands: Demands, groups: Iterable[str]) -> str:
+    """`2 of reviewers and 1 of leads`; without a policy, of the target's groups."""
+    if not demands.groups:
+        return f"{demands.approvals_required} of {', '.join(groups)}"
+    return " and ".join(f"{count} of {group}" for group, count in demands.groups.items())
+
+
+def _asks(demands: Demands) -> list[str]:
+    asks = ["a note with every approval"] if demands.note else []
+    if demands.step_up:
+        asks.append("a sign-in within five minutes before the approval")
+    if demands.dwell_seconds:
+        asks.append(f"a look of at least {demands.dwell_seconds} s")
+    return asks
+
+
+def _readable(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(prose(name), prose(words)) for name, words in pairs]
