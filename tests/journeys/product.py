@@ -19,7 +19,7 @@ from demo.credentials import Credentials
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 # A machine that others use as well may be slow; what is claimed never depends on these.
-PATIENCE: Final = 120.0
+PATIENCE: Final = 240.0
 CHILDREN: Final = ("web", "worker-commit", "worker-default", "sweeper", "billing")
 # Nothing of the test run's own servers and settings reaches the product.
 KEPT: Final = ("PATH", "HOME", "USER", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
@@ -76,6 +76,11 @@ class Product:
         return (self.home / "said").read_text()
 
     @property
+    def greeted(self) -> bool:
+        """Whether it has told its addresses: the web server answers by then."""
+        return "Ctrl-C stops everything" in self.said
+
+    @property
     def credentials(self) -> Credentials:
         raw = json.loads((self.home / "credentials.json").read_text())
         return Credentials(raw["base_url"], raw["billing_url"], raw)
@@ -91,7 +96,7 @@ class Product:
                 stdout=said,
                 stderr=said,
             )
-        eventually(lambda: "Ctrl-C stops everything" in self.said or not self.running)
+        assert eventually(lambda: self.greeted or not self.running), self.said
         assert self.running, f"it ended with {self.supervisor.poll()}: {self.said}"
 
     def configure(self, billing_url: str) -> None:

@@ -24,7 +24,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.journeys.people import Agent, Billing, Person, Plan, is_, words
 from tests.journeys.product import CHILDREN, Product, eventually
-from tests.journeys.wire import Wire
+from tests.journeys.wire import Sent, Wire
 
 # The shortest plans here live this long: three quarters of it are for the reviewer.
 SHORT = 9
@@ -38,6 +38,11 @@ def the(action: str, events: list[dict[str, Any]]) -> dict[str, Any]:
     """The one event of this kind."""
     (found,) = [event for event in events if event["action"] == action]
     return found
+
+
+def all_alike(commits: list[Sent]) -> bool:
+    """Whether every attempt sent the same bytes. They hold a token: a failure must not show it."""
+    return len({commit.body for commit in commits}) == 1
 
 
 @contextmanager
@@ -156,22 +161,24 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_key(
 
     done = agent.wait(plan, is_("committed"))
     key = done["commit"]["idempotency_key"]
-    first, second = wire.commits(key)
-    same_bytes = first.body == second.body
-    assert same_bytes, "every attempt sends the same bytes"
-    assert (first.headers["attempt"], second.headers["attempt"]) == ("1", "2")
+    commits = wire.commits(key)
+    assert len(commits) > 1
+    assert all_alike(commits)
+    numbers = [commit.headers["attempt"] for commit in commits]
+    assert numbers == [str(number) for number in range(1, len(commits) + 1)]
     (effect,) = billing.effects(invoice)
     assert effect["idempotency_key"] == key
     assert done["commit"]["result"]["refund_id"] == effect["refund_id"]
     told = agent.events(plan)
-    assert told.count("unknown") == 1
+    assert "unknown" in told
     assert told.count("committed") == 1
     outcomes = [
         event["details"]["outcome"]
         for event in mona.trail(plan=plan["plan_id"])
         if event["action"] == "attempt.closed"
     ]
-    assert outcomes == ["unknown", "applied"]
+    assert len(outcomes) == len(commits)
+    assert (outcomes[0], outcomes[-1]) == ("unknown", "applied")
 
 
 @pytest.fixture(scope="module")
@@ -386,14 +393,14 @@ def test_what_a_killed_worker_had_sent_is_found_out_and_counted_once(
     plan, _ = interrupted
     done = agent.wait(plan, is_("committed"))
     key = done["commit"]["idempotency_key"]
-    bodies = {commit.body for commit in wire.commits(key)}
-    assert len(bodies) == 1
+    assert all_alike(wire.commits(key))
     invoice = plan["actions"][0]["target"].removeprefix("invoice/")
     (effect,) = billing.effects(invoice)
     assert effect["idempotency_key"] == key
     assert done["commit"]["result"]["refund_id"] == effect["refund_id"]
     told = agent.events(plan)
-    assert (told.count("unknown"), told.count("committed")) == (1, 1)
+    assert "unknown" in told
+    assert told.count("committed") == 1
 
 
 def test_no_process_has_logged_a_token(

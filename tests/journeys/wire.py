@@ -15,11 +15,11 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One request as the app sent it; the body may hold a token, so nobody prints it."""
+    """One request as the app sent it; with a credential and a token in it, nobody prints it."""
 
     method: str
     path: str
-    headers: dict[str, str]
+    headers: dict[str, str] = field(repr=False)
     body: bytes = field(repr=False)
 
     @property
