@@ -19,9 +19,11 @@ django.setup(set_prefix=False)
 from asgiref.sync import sync_to_async  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.core.handlers.asgi import ASGIHandler  # noqa: E402
+from django.core.management.base import SystemCheckError  # noqa: E402
 from django.http import HttpRequest  # noqa: E402
 from django.http.response import HttpResponseBase  # noqa: E402
 
+from config.checks import refuse_unsafe_start  # noqa: E402
 from config.nudges import listen  # noqa: E402
 from config.waiting import Waiters  # noqa: E402
 from plans.changes import SCOPE_KEY, Wait  # noqa: E402
@@ -80,15 +82,24 @@ class Answer:
 class Application:
     """What the ASGI server calls."""
 
-    def __init__(self, handler: Any, *, waiters: Waiters, concurrency: int) -> None:
+    def __init__(
+        self,
+        handler: Any,
+        *,
+        waiters: Waiters,
+        concurrency: int,
+        begin: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`begin` runs once before the first request; its SystemCheckError stops the server."""
         self.django = handler
+        self.begin = begin
         self.waiters = waiters
         # As many as the pool has connections for, with some to spare for pages.
         self.slots = asyncio.Semaphore(concurrency)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await _lifespan(receive, send)
+            await self._live(receive, send)
             return
         if scope["type"] != "http":
             return
@@ -106,6 +117,19 @@ class Application:
             await self._answer(scope, body, receive, send)
         else:
             await self.django(scope, _replay(body, receive), send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                try:
+                    await sync_to_async(self.begin, thread_sensitive=False)()
+                except SystemCheckError as error:
+                    await send({"type": "lifespan.startup.failed", "message": str(error)})
+                    return
+            await send({"type": f"{message['type']}.complete"})
+            if message["type"] == "lifespan.shutdown":
+                return
 
     async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         """Run the request, and while it has nothing new and its caller waits, run it again."""
@@ -199,14 +223,9 @@ async def _refuse(scope: Scope, send: Send, problem: Problem) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-async def _lifespan(receive: Receive, send: Send) -> None:
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return
-
-
 application = Application(
-    OneHopHandler(), waiters=Waiters(listen=listen), concurrency=settings.API_CONCURRENCY
+    OneHopHandler(),
+    waiters=Waiters(listen=listen),
+    concurrency=settings.API_CONCURRENCY,
+    begin=refuse_unsafe_start,
 )

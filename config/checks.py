@@ -9,9 +9,9 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import SystemCheckError
-from django.db import OperationalError, connections
+from django.db import OperationalError, ProgrammingError, connections
 
-from audit import signing
+from audit import eras, signing
 
 logger = logging.getLogger(__name__)
 
@@ -122,8 +122,12 @@ def refuse_unsafe_start() -> None:
     found = [*check_encryption_keys(), *check_signing_keys(), *check_production()]
     try:
         found += check_postgres(databases=["default"])
+        # Before anything is written: a restored trail goes on in a new era (L-2).
+        eras.check()
     except OperationalError:
         logger.warning("The database does not answer yet; its settings were not checked.")
+    except ProgrammingError:
+        logger.warning("The database has no tables of this version yet: run `manage.py prepare`.")
     finally:
         connections.close_all()
     errors = [problem for problem in found if problem.is_serious()]

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from django.core.management.base import SystemCheckError
 
 from config.asgi import Application
 from config.waiting import Waiters
@@ -224,6 +225,30 @@ def test_a_hidden_slash_is_no_other_route(raw: bytes) -> None:  # BI-47
 
     run(django, story)
     assert django.runs == 0
+
+
+@pytest.mark.parametrize("error", [None, SystemCheckError("DEBUG is on.")])
+def test_an_unsafe_server_does_not_start(error: Exception | None) -> None:
+    begun: list[str] = []
+
+    def begin() -> None:
+        begun.append("once")
+        if error:
+            raise error
+
+    async def story(application: Application, trail: Trail) -> None:
+        application.begin = begin
+        call = Call()
+        call.scope["type"] = "lifespan"
+        call.incoming = asyncio.Queue()
+        call.incoming.put_nowait({"type": "lifespan.startup"})
+        call.incoming.put_nowait({"type": "lifespan.shutdown"})
+        await call.made_to(application)
+        failed = {"type": "lifespan.startup.failed", "message": "DEBUG is on."}
+        assert call.sent[0] == (failed if error else {"type": "lifespan.startup.complete"})
+
+    run(Django(), story)
+    assert begun == ["once"]
 
 
 def test_it_speaks_lifespan() -> None:

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 import redis
 
-from config.embedded import Cluster, needed
+from config.embedded import Cluster, needed, write_private
 from config.servers import EmbeddedError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -158,3 +158,12 @@ def test_real_servers_take_the_place_of_ours(
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     assert needed() == left
+
+
+def test_a_home_of_an_older_version_gets_what_it_did_not_know(tmp_path: Path) -> None:
+    kept = {"secret_key": "s", "encryption_keys": ["k"], "demo": {"api_key": "cs_1"}}
+    write_private(tmp_path / "secrets.json", kept)
+    secrets = Cluster(tmp_path).secrets()
+    assert kept.items() <= secrets.items()
+    assert len(secrets["audit_signing_keys"]) == 1
+    assert Cluster(tmp_path).secrets() == secrets

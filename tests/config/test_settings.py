@@ -85,6 +85,17 @@ def test_production_refuses_debug_and_short_keys(monkeypatch: pytest.MonkeyPatch
     assert ids(checks.check_production()) == ["countersign.E002", "countersign.E003"]
 
 
+@pytest.mark.parametrize("keys", [[], ["short"], ["public:" + "A" * 43 + "="]])
+def test_a_trail_without_a_key_that_signs_is_refused(
+    monkeypatch: pytest.MonkeyPatch, keys: list[str]
+) -> None:
+    assert checks.check_signing_keys() == []
+    monkeypatch.setattr(settings, "AUDIT_SIGNING_KEYS", keys)
+    found = checks.check_signing_keys()
+    assert ids(found) == ["countersign.E006"]
+    assert "short" not in str(found)
+
+
 @pytest.mark.django_db
 def test_commits_that_may_be_lost_are_refused() -> None:
     from django.db import connection

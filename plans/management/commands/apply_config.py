@@ -16,7 +16,7 @@ WOULD_CHANGE = 2
 
 
 class Command(BaseCommand):
-    help = "Make people, targets, operations and agents what a TOML file says."
+    help = "Make people, targets, operations, agents and policies what a TOML file says."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, metavar="FILE.toml")
