@@ -1,4 +1,4 @@
-"""People and their groups, edited by operators; decisions, only shown."""
+"""People, their groups and policies, edited by operators; decisions, only shown."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from django.contrib import admin
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
 from django.contrib.auth.models import Group, User
 from django.db import transaction
+from django.db.models import QuerySet
+from django.forms import BaseModelForm
 from django.http import HttpRequest
 
-from approvals.models import Decision
-from audit.admin import AuditedAdmin, ReadOnlyAdmin
+from approvals.models import Decision, Policy
+from approvals.policies.configuration import changed_keys
+from approvals.policies.editing import PolicyForm
+from audit.admin import AuditedAdmin, ReadOnlyAdmin, actor_of
+from plans.configuration.changes import Change
 
 if TYPE_CHECKING:
     BaseUserAdmin = UserAdmin[User]
@@ -59,9 +64,40 @@ class PeopleGroupAdmin(AuditedAdmin, GroupAdmin):
         return () if getattr(request.user, "is_superuser", False) else ("permissions",)
 
 
+@admin.register(Policy)
+class PolicyAdmin(AuditedAdmin):
+    """A policy is switched off, never deleted: pages and events name it."""
+
+    form = PolicyForm
+    list_display = ("name", "active", "when", "deny", "note_required", "step_up", "dwell_seconds")
+    list_filter = ("active",)
+    search_fields = ("name",)
+    ordering = ("name",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        shown = super().get_readonly_fields(request, obj)
+        return shown if obj is None else (*shown, "name")
+
+    def save_model(
+        self, request: HttpRequest, obj: Policy, form: BaseModelForm[Any], change: bool
+    ) -> None:
+        """Who changed which rule from what to what, in the transaction of the change (SEC-7)."""
+        before = Policy.objects.select_for_update().filter(pk=obj.pk).first()
+        keys = changed_keys(before, obj)
+        super().save_model(request, obj, form, change)
+        if keys:
+            Change("policy", obj.name, before is None, keys).record(actor_of(request))
+
+    def _record(self, *args: Any, **kwargs: Any) -> None:
+        """`save_model` has recorded it, with the values before and after."""
+
+
 @admin.register(Decision)
 class DecisionAdmin(ReadOnlyAdmin):
-    list_display = ("plan", "person", "verdict", "round", "decided_at")
+    list_display = ("plan", "person", "verdict", "round", "decided_at", "withdrawn_at")
     list_filter = ("verdict",)
     list_select_related = ("plan", "person")
     ordering = ("-id",)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Decision]:
+        return Decision.with_withdrawn.order_by("-id")

@@ -10,6 +10,7 @@ from approvals.formats import minus
 from plans.models import Plan
 
 type Facts = dict[str, Any]
+type Action = Mapping[str, Any]
 _INT64 = 2**63
 
 
@@ -31,17 +32,16 @@ def of_plan(plan: Plan) -> list[Facts]:
     return of_actions(names, plan.actions)
 
 
-def of_actions(names: Facts, actions: Sequence[Mapping[str, Any]]) -> list[Facts]:
+def of_actions(names: Facts, actions: Sequence[Action]) -> list[Facts]:
     """The facts of a bundle, so that no action can hide behind another of the same field."""
-    safe: list[dict[str, Any]] = _number_safe(list(actions))
-    whole = {
-        "objects": list(dict.fromkeys(str(action["target"]) for action in safe)),
-        "actions": safe,
+    whole = names | {
+        "objects": list(dict.fromkeys(str(action["target"]) for action in actions)),
+        "actions": _number_safe(list(actions)),
     }
-    return [names | whole | _ends(chosen) for chosen in _readings(safe)] or [names | whole]
+    return [whole | _number_safe(_ends(chosen)) for chosen in _readings(actions)]
 
 
-def _readings(actions: Sequence[dict[str, Any]]) -> Iterator[dict[str, dict[str, Any]]]:
+def _readings(actions: Sequence[Action]) -> Iterator[dict[str, Action]]:
     """Field → action, in as many ways as fields repeat; every action is in one of them.
 
     A field that only one action has is in all of them, also beside the fields of other objects.
@@ -55,14 +55,14 @@ def _readings(actions: Sequence[dict[str, Any]]) -> Iterator[dict[str, dict[str,
             yield alone | chosen
 
 
-def _by_field(actions: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    fields: dict[str, list[dict[str, Any]]] = {}
+def _by_field(actions: Sequence[Action]) -> dict[str, list[Action]]:
+    fields: dict[str, list[Action]] = {}
     for action in actions:
         fields.setdefault(str(action.get("field", "")), []).append(action)
     return fields
 
 
-def _ends(chosen: Mapping[str, dict[str, Any]]) -> Facts:
+def _ends(chosen: Mapping[str, Action]) -> Facts:
     ends: Facts = {"from": {}, "to": {}, "delta": {}}
     for field, action in chosen.items():
         for end in ("from", "to"):
@@ -70,13 +70,13 @@ def _ends(chosen: Mapping[str, dict[str, Any]]) -> Facts:
                 ends[end][field] = action[end]
         step = minus(action.get("to"), action.get("from"))
         if step is not None:
-            ends["delta"][field] = _number_safe(step if isinstance(step, int) else float(step))
+            ends["delta"][field] = step if isinstance(step, int) else float(step)
     return ends
 
 
 def _number_safe(value: Any) -> Any:
     """1e21 comes back from jsonb as an integer; CEL's end at 64 bits, and it is that double."""
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {name: _number_safe(item) for name, item in value.items()}
     if isinstance(value, list):
         return [_number_safe(item) for item in value]

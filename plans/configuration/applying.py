@@ -11,6 +11,7 @@ from plans.configuration.agents import apply_agents
 from plans.configuration.changes import Change
 from plans.configuration.documents import Document
 from plans.configuration.entries import Entry, Reading
+from plans.configuration.extensions import extensions
 from plans.configuration.kinds import AGENT, PERSON, TARGET
 from plans.configuration.people import apply_people
 from plans.configuration.refusals import Refused
@@ -42,10 +43,12 @@ def apply(document: Document, actor: Actor, *, check: bool = False) -> list[Chan
 
 
 def _changes(entries: Entries, actor: Actor, refused: Refused) -> Iterator[Change]:
-    """People first: agents name them as owners."""
+    """People first: agents name them as owners, and policies their groups."""
     yield from apply_people(entries[PERSON.table])
     yield from apply_targets(entries[TARGET.table], actor, refused)
     yield from apply_agents(entries[AGENT.table], refused)
+    for extension in extensions():
+        yield from extension.apply(entries[extension.kind.table], refused)
 
 
 def _one_at_a_time() -> None:

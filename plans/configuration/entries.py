@@ -5,14 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from plans.configuration.documents import Document, Place
 from plans.configuration.faults import Fault
-from plans.configuration.kinds import NESTED, TOP, Kind
-
-# Tables of the format that this version does not carry out yet.
-LATER: Final = {"policies": "policies are not supported by this version: remove the table"}
+from plans.configuration.kinds import NESTED, Kind, known
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +30,11 @@ class Reading:
         self.document = document
         self.faults: list[Fault] = []
         self.entries: dict[str, list[Entry]] = {}
-        tables = [kind.table for kind in TOP]
+        tables = [kind.table for kind in known()]
         for key in document.value:
-            if key in LATER:
-                self.fault((key,), LATER[key])
-            elif key not in tables:
+            if key not in tables:
                 self.fault((key,), f"unknown table {_unknown(key, tables)}")
-        for kind in TOP:
+        for kind in known():
             table = document.value.get(kind.table, [])
             self.entries[kind.table] = list(self._rows(kind, table, (kind.table,)))
 
@@ -69,8 +64,8 @@ class Reading:
             if key in kind.keys:
                 self._convert(kind, label, values, key, value, (*place, key))
             else:
-                known = [*kind.keys, *([inner.table] if inner else [])]
-                self.fault((*place, key), f"{label}: unknown key {_unknown(key, known)}")
+                keys = [*kind.keys, *([inner.table] if inner else [])]
+                self.fault((*place, key), f"{label}: unknown key {_unknown(key, keys)}")
         nested: tuple[Entry, ...] = ()
         if inner is not None:
             nested = tuple(self._rows(inner, row.get(inner.table, []), (*place, inner.table)))

@@ -100,4 +100,14 @@ AGENT: Final = Kind(
 )
 # Tables inside a row of the kind.
 NESTED: Final[dict[str, Kind]] = {TARGET.table: OPERATION}
-TOP: Final = (PERSON, TARGET, AGENT)
+_top: Final = [PERSON, TARGET, AGENT]
+
+
+def known() -> tuple[Kind, ...]:
+    """The kinds that stand at the top of a file, in the order in which they are applied."""
+    return tuple(_top)
+
+
+def learn(kind: Kind) -> None:
+    """One more kind, of an app that imports this one."""
+    _top.append(kind)

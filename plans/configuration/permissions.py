@@ -10,7 +10,14 @@ from plans.configuration.changes import KeyChange
 
 OPERATORS: Final = "operators"
 
-_CONFIGURES: Final = ("plans.target", "plans.operation", "plans.agent", "auth.user", "auth.group")
+_CONFIGURES: Final = (
+    "plans.target",
+    "plans.operation",
+    "plans.agent",
+    "approvals.policy",
+    "auth.user",
+    "auth.group",
+)
 _READS: Final = (
     "plans.apikey",
     "plans.plan",

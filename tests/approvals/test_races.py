@@ -63,7 +63,7 @@ def people(ada: User) -> list[User]:
     return [ada, *others]
 
 
-def _at_once(*acts: Act) -> list[object]:
+def at_once(*acts: Act) -> list[object]:
     """What each act returned, or the problem it raised; they all start behind one barrier."""
     barrier = threading.Barrier(len(acts))
 
@@ -104,7 +104,7 @@ def test_eight_people_approve_and_one_does(
     plan: Plan, people: list[User], target: ScriptedTarget
 ) -> None:
     """FM-38."""
-    results = _at_once(*[_vote(person, plan) for person in people])
+    results = at_once(*[_vote(person, plan) for person in people])
     assert _codes(results) == ["already-decided"] * (THREADS - 1)
     winner = Decision.objects.get().person
     refused = [result for result in results if isinstance(result, Problem)]
@@ -119,7 +119,7 @@ def test_eight_people_approve_and_one_does(
 
 def test_one_person_clicks_eight_times(plan: Plan, ada: User, target: ScriptedTarget) -> None:
     """FM-38, FM-55, BI-45: everybody of them sees their own decision's page."""
-    results = _at_once(*[_vote(ada, plan)] * THREADS)
+    results = at_once(*[_vote(ada, plan)] * THREADS)
     assert _codes(results) == []
     assert Decision.objects.count() == 1
     assert _swept(plan).status == Status.COMMITTED
@@ -129,7 +129,7 @@ def test_one_person_clicks_eight_times(plan: Plan, ada: User, target: ScriptedTa
 def test_approve_against_reject(plan: Plan, people: list[User], target: ScriptedTarget) -> None:
     """FM-39."""
     verdicts = ["approve", "reject"] * (THREADS // 2)
-    results = _at_once(
+    results = at_once(
         *[_vote(person, plan, verdict) for person, verdict in zip(people, verdicts, strict=True)]
     )
     decision = Decision.objects.get()
@@ -160,7 +160,7 @@ def test_an_expiry_that_passes_while_the_lock_is_waited_for(plan: Plan, people: 
 
         return act
 
-    results = _at_once(hold, *[click(person) for person in people[:4]])
+    results = at_once(hold, *[click(person) for person in people[:4]])
     assert _codes(results) == ["plan-expired"] * 4
     assert (fresh(plan).status, Decision.objects.count()) == (Status.EXPIRED, 0)
     assert (Replan.objects.count(), _said(plan, "plan.expired")) == (1, ["plan.expired"])
@@ -184,7 +184,7 @@ def test_approve_against_the_sweeps_expiry(
 
         return act
 
-    results = _at_once(sweep, sweep, *[click(person) for person in people[:6]])
+    results = at_once(sweep, sweep, *[click(person) for person in people[:6]])
     events = _said(plan, "plan.approved", "plan.expired")
     if Decision.objects.exists():
         assert events in (["plan.approved"], ["plan.approved", "plan.expired"])
@@ -206,7 +206,7 @@ def _supersede(plan: Plan) -> None:
 def test_approve_against_supersede(plan: Plan, people: list[User]) -> None:
     """FM-42."""
     acts = [_vote(person, plan) for person in people[:7]]
-    results = _at_once(*acts, lambda: _supersede(plan))
+    results = at_once(*acts, lambda: _supersede(plan))
     if Decision.objects.exists():
         assert (fresh(plan).status, _codes(results)) == ("approved", ["already-decided"] * 6)
     else:
@@ -225,7 +225,7 @@ def test_approve_against_a_write(plan: Plan, ada: User, target: ScriptedTarget) 
                 transition(current, Verb.MARK_STALE, actor=actors.COMMITTER)
             return hit
 
-    hit, *claims = _at_once(write, *[lambda: claim_attempt(plan.pk)] * 4)
+    hit, *claims = at_once(write, *[lambda: claim_attempt(plan.pk)] * 4)
     assert sum(claim is not None for claim in claims) == (not hit)
     assert fresh(plan).status == (Status.STALE if hit else Status.COMMITTING)
 
@@ -233,7 +233,7 @@ def test_approve_against_a_write(plan: Plan, ada: User, target: ScriptedTarget) 
 def test_withdraw_against_claim(plan: Plan, ada: User) -> None:
     """FM-44: cancelled and nothing sent, or in flight and 409."""
     _vote(ada, plan)()
-    withdrawn, *claims = _at_once(
+    withdrawn, *claims = at_once(
         lambda: withdraw(ada, plan.pk, "no"), *[lambda: claim_attempt(plan.pk)] * 4
     )
     claimed = [claim for claim in claims if claim is not None]
@@ -250,7 +250,7 @@ def _abandon(plan: Plan) -> tuple[Plan, bool]:
 def test_abandon_against_approve(plan: Plan, people: list[User], target: ScriptedTarget) -> None:
     """Whoever is first: an abandoned plan is never sent."""
     acts = [_vote(person, plan) for person in people[:6]]
-    results = _at_once(*acts, lambda: _abandon(plan), lambda: _abandon(plan))
+    results = at_once(*acts, lambda: _abandon(plan), lambda: _abandon(plan))
     assert not any(isinstance(result, Exception) for result in results[6:])
     assert _swept(plan).status == Status.ABANDONED
     assert target.commits == []
@@ -260,7 +260,7 @@ def test_abandon_against_approve(plan: Plan, people: list[User], target: Scripte
 def test_abandon_against_claim(plan: Plan, ada: User) -> None:
     """FM-45, A-8: closed before the attempt's row, only noted after it."""
     _vote(ada, plan)()
-    told, *claims = _at_once(lambda: _abandon(plan), *[lambda: claim_attempt(plan.pk)] * 5)
+    told, *claims = at_once(lambda: _abandon(plan), *[lambda: claim_attempt(plan.pk)] * 5)
     assert isinstance(told, tuple)
     in_flight = told[1]
     assert sum(claim is not None for claim in claims) == in_flight
@@ -270,7 +270,7 @@ def test_abandon_against_claim(plan: Plan, ada: User) -> None:
 
 
 @pytest.mark.parametrize("unattended", [0, 3])
-def test_everything_that_touches_intent_and_plan_at_once(
+def test_everything_that_touches_intent_and_planat_once(
     plan: Plan, people: list[User], unattended: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Intent before plan, everywhere: no deadlock is met, and none needs its retry (FM-34)."""
@@ -287,7 +287,7 @@ def test_everything_that_touches_intent_and_plan_at_once(
 
         return later
 
-    results = _at_once(
+    results = at_once(
         soon(lambda: expiry.expire(plan.pk)),
         soon(lambda: expiry.expire(plan.pk)),
         soon(lambda: plan_again(plan.intent, actor=person)),

@@ -210,7 +210,7 @@ def test_an_operator_gets_what_the_admin_asks_for(apply: Apply) -> None:
         ("x = 1", 'config.toml:1: unknown table "x"'),
         ("\n[[target]]\nname = 1", 'config.toml:2: unknown table "target"; did you mean "targets"'),
         ("[people]\nusername = 1", "config.toml:1: people must be written as [[people]]"),
-        ("[[policies]]\nname = 'x'", "config.toml:1: policies are not supported by this version"),
+        ("[[policies]]\nname = 'x'", 'config.toml:1: policy "x": a new policy needs when'),
         ("[[agents]]\nowner = 'ada'", "config.toml:1: every agent needs a name"),
         (
             FULL.replace('plan_path = "', 'plan_pth = "'),
