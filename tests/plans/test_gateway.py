@@ -190,7 +190,7 @@ def test_a_read_has_no_body_and_a_target_without_a_credential_gets_none() -> Non
 def test_the_targets_clock_is_compared_with_ours(mode: str, skew: float | None) -> None:
     answer = call(mode)
     assert isinstance(answer, Answer)
-    expected = None if skew is None else pytest.approx(skew, abs=120)
+    expected = None if skew is None else pytest.approx(skew, abs=1500)
     assert answer.date_skew_seconds == expected
 
 
