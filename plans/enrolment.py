@@ -113,38 +113,46 @@ def _unattended(intent: Intent, predecessor: Plan | None) -> int:
 def _insert(
     intent: Intent, draft: Draft, predecessor: Plan | None, *, now: datetime, decide_by: datetime
 ) -> Plan:
-    facts, target = draft.facts, draft.operation.target
+    target = draft.operation.target
     try:
         return Plan.objects.create(
             target=target,
-            operation=draft.operation,
-            agent=draft.agent,
             intent=intent,
-            plan_id=facts.plan_id,
             revision=intent.latest_revision,
             replaces=predecessor,
-            task_id=draft.task_id,
-            **_in_custody(facts),
-            request_sha256=draft.content_sha256,
-            input_fingerprint=facts.input_fingerprint,
-            inputs=draft.inputs,
-            document=json_text(facts.document),
-            actions=facts.actions,
-            covers=facts.covers,
-            summary=draft.summary,
-            reason=draft.reason,
-            expires_at_text=facts.expires_at_text,
-            expires_at=facts.expires_at,
             decide_by=decide_by,
             received_at=now,
-            plan_created_at=facts.created_at or now,
+            plan_created_at=draft.facts.created_at or now,
             verify_at=now,
             connection_version=target.connection_version,
-            title=f"{draft.operation.name} on {_objects(facts.actions)}",
             idempotency_key=draft.idempotency_key or f"idem_{uuid.uuid4().hex}",
+            **_as_sent(draft),
+            **_in_custody(draft.facts),
         )
     except IntegrityError as error:
         raise _as_problem(error) from None
+
+
+def _as_sent(draft: Draft) -> dict[str, Any]:
+    """The columns that hold what was submitted, until the target's own words replace them."""
+    facts = draft.facts
+    return {
+        "operation": draft.operation,
+        "agent": draft.agent,
+        "plan_id": facts.plan_id,
+        "task_id": draft.task_id,
+        "request_sha256": draft.content_sha256,
+        "input_fingerprint": facts.input_fingerprint,
+        "inputs": draft.inputs,
+        "document": json_text(facts.document),
+        "actions": facts.actions,
+        "covers": facts.covers,
+        "summary": draft.summary,
+        "reason": draft.reason,
+        "expires_at_text": facts.expires_at_text,
+        "expires_at": facts.expires_at,
+        "title": f"{draft.operation.name} on {_objects(facts.actions)}",
+    }
 
 
 def _in_custody(facts: PlanFacts) -> dict[str, Any]:

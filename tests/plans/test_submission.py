@@ -244,4 +244,4 @@ def test_a_submission_costs_a_fixed_number_of_queries(items: int, support_agent:
     with CaptureQueriesContext(connection) as seen:
         submit(support_agent, sent)
     statements = [q["sql"] for q in seen if not q["sql"].startswith(("SAVEPOINT", "RELEASE"))]
-    assert len(statements) == 8 + bool(items), "\n".join(statements)
+    assert len(statements) == 9 + bool(items), "\n".join(statements)
