@@ -88,9 +88,9 @@ def _needs(demands: Demands, groups: Iterable[str]) -> str:
 
 
 def _asks(demands: Demands) -> list[str]:
-    asks = ["a note with every approval"] if demands.note else []
+    asks = ["a note"] if demands.note else []
     if demands.step_up:
-        asks.append("a sign-in within five minutes before the approval")
+        asks.append("a sign-in within the last five minutes")
     if demands.dwell_seconds:
         asks.append(f"a look of at least {demands.dwell_seconds} s")
     return asks

@@ -88,7 +88,8 @@ def _position(message: str) -> str:
     if found is None:
         return _plain(message)
     line, column, words = found.groups()
-    return f"line {line}, column {column}: {words[:_LONGEST_REASON].removesuffix(' ')}"
+    words = words.removesuffix(" (in container '')")[:_LONGEST_REASON]
+    return f"line {line}, column {column}: {words}"
 
 
 def _plain(message: str) -> str:

@@ -270,7 +270,7 @@ def test_abandon_against_claim(plan: Plan, ada: User) -> None:
 
 
 @pytest.mark.parametrize("unattended", [0, 3])
-def test_everything_that_touches_intent_and_planat_once(
+def test_everything_that_touches_intent_and_plan_at_once(
     plan: Plan, people: list[User], unattended: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Intent before plan, everywhere: no deadlock is met, and none needs its retry (FM-34)."""

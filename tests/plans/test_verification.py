@@ -99,7 +99,16 @@ def test_a_target_that_returns_no_inputs_or_status_is_believed(
     told = planning.knows(dry)
     del told["inputs"], told["status"]
     verify(plan.pk)
-    assert fresh(plan).status == Status.PENDING
+    plan = fresh(plan)
+    assert (plan.status, plan.inputs_confirmed) == (Status.PENDING, False)
+
+
+def test_inputs_that_the_target_returns_are_confirmed(
+    support_agent: Agent, planning: PlanningTarget
+) -> None:
+    """T-2: policies may read them."""
+    plan = read_back(support_agent, planning)
+    assert (plan.status, plan.inputs_confirmed) == (Status.PENDING, True)
 
 
 def test_a_plan_that_the_target_does_not_know_is_mismatched(
