@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import ceil
 from typing import Any, Final
 
 from django.contrib.auth.models import User
@@ -11,7 +12,7 @@ from django.contrib.auth.models import User
 from approvals.models import Decision
 from approvals.oversight import denied_words
 from approvals.policies.demands import Demands
-from approvals.policies.tallies import Tally, tally
+from approvals.policies.tallies import tally
 from plans import errors
 from plans.models import Plan
 from plans.problem import Problem
@@ -58,7 +59,8 @@ def not_as_demanded(person: User, plan: Plan, ballot: Ballot, now: datetime) -> 
         return errors.UnverifiedPlan(**about)
     if demands.denied_by:
         return errors.PolicyDenied(denied_words(demands.denied_by[0]), **about)
-    if reason := _not_counted(person, tally(plan, demands, plan.digest)):
+    # Where anybody's single approval is asked for, and there is none, this one counts.
+    if (demands.groups or plan.approvals_given) and (reason := _not_counted(person, plan, demands)):
         return errors.NotAllowed(reason, **about)
     if demands.note and not ballot.note.strip():
         words = "Say why: a policy asks for a note with every approval of this plan."
@@ -67,12 +69,13 @@ def not_as_demanded(person: User, plan: Plan, ballot: Ballot, now: datetime) -> 
         return errors.StepUpRequired(**about)
     left = demands.dwell_seconds - _looked(ballot, now).total_seconds()
     if left > 0:
-        words = f"A policy asks for a longer look: {left:.0f} s more."
+        words = f"A policy asks for a longer look: {ceil(left)} s more."
         return errors.DecidedTooSoon(words, pointer="/shown_at", **about)
     return None
 
 
-def _not_counted(person: User, given: Tally) -> str:
+def _not_counted(person: User, plan: Plan, demands: Demands) -> str:
+    given = tally(plan, demands, plan.digest)
     groups = frozenset(person.groups.values_list("name", flat=True))
     return "" if given.would_count(groups) else given.not_needed()
 

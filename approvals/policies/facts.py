@@ -44,15 +44,14 @@ def of_actions(names: Facts, actions: Sequence[Action]) -> list[Facts]:
 def _readings(actions: Sequence[Action]) -> Iterator[dict[str, Action]]:
     """Field → action, in as many ways as fields repeat; every action is in one of them.
 
-    A field that only one action has is in all of them, also beside the fields of other objects.
+    Beside the fields of an object stand those that only others have, so that none is missing.
     """
-    everywhere = _by_field(actions)
-    alone = {field: found[0] for field, found in everywhere.items() if len(found) == 1}
+    everywhere = {field: found[0] for field, found in _by_field(actions).items()}
     for name in dict.fromkeys(str(action["target"]) for action in actions):
         own = _by_field([action for action in actions if str(action["target"]) == name])
         for turn in range(max(map(len, own.values()))):
             chosen = {field: found[min(turn, len(found) - 1)] for field, found in own.items()}
-            yield alone | chosen
+            yield everywhere | chosen
 
 
 def _by_field(actions: Sequence[Action]) -> dict[str, list[Action]]:

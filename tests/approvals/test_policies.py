@@ -156,6 +156,17 @@ def test_no_action_hides_behind_another(
     assert (plan.approvals_required == 2, plan.risk) == (matched, "high")
 
 
+def test_an_object_without_the_field_leaves_nothing_unclear(make_plan: Make) -> None:
+    policy("large", require={"reviewers": 2})
+    actions = [
+        _update("invoice/1", "refunded_cents", 0, 10),
+        _update("invoice/2", "refunded_cents", 0, 20),
+        _update("customer/7", "tier", "gold", "none"),
+    ]
+    plan = make_plan(actions=actions)
+    assert (plan.approvals_required, plan.risk, plan.demands) == (1, "high", {})
+
+
 def test_fields_of_different_objects_are_read_together(make_plan: Make) -> None:
     actions = [
         _update("invoice/1", "refunded_cents", 0, 48000),
