@@ -6,6 +6,7 @@ the whole database pool around every task, and a thread only returns its connect
 """
 
 import os
+import threading
 from typing import Any
 
 from celery import Celery, signals
@@ -70,6 +71,27 @@ def refuse_unsafe_start(**_kwargs: Any) -> None:
     from config import checks  # needs the apps, which are ready only now
 
     checks.refuse_unsafe_start()
+
+
+_stop = threading.Event()
+
+
+@signals.worker_ready.connect
+def begin_heartbeat(sender: Any, **_kwargs: Any) -> None:
+    """A thread of its own: the worker's loop must not wait for the database."""
+    from plans import heartbeats  # needs the apps, which are ready only now
+
+    parts = [heartbeats.worker(queue) for queue in sender.app.amqp.queues.consume_from]
+    beating = threading.Thread(
+        target=heartbeats.keep_beating, args=(parts, _stop), name="heartbeat", daemon=True
+    )
+    beating.start()
+
+
+@signals.worker_shutting_down.connect
+def end_heartbeat(**_kwargs: Any) -> None:
+    """Silent from here; what is on the wire still comes to its end."""
+    _stop.set()
 
 
 app = Celery("countersign")

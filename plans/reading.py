@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import quote
 
-from plans import custody, gateway
+from plans import custody, gateway, health
 from plans.exchanges import Answer, Call, Endpoint, Exchange
 from plans.models import Plan, Target
 from plans.outcomes import Reading, read_state
@@ -44,6 +44,7 @@ def read_plan(plan: Plan) -> Exchange:
     path = target.plan_path.replace("{plan_id}", quote(plan.plan_id, safe=""))
     deadline = time.monotonic() + min(READ_SECONDS, target.total_timeout_seconds)
     exchange = gateway.exchange(endpoint(target), Call("GET", path), deadline=deadline)
+    health.note(target.pk, exchange)
     return without_secrets(exchange, plan_secrets(plan))
 
 

@@ -18,6 +18,7 @@ from plans import custody, timestamps
 from plans.clock import clock
 from plans.errors import Problem
 from plans.exchanges import Answer, Exchange, NoAnswer
+from plans.health import TOLERATED_SKEW
 from plans.lifecycle import Verb, allowed, transition
 from plans.models import Attempt, Operation, Plan, Target
 from plans.outcomes import Kind, Outcome, settle_after_read
@@ -29,8 +30,6 @@ log = structlog.get_logger(__name__)
 
 RETRY_WRITE_SECONDS: Final = 30.0
 SHOWN_ANSWER: Final = 8_192
-# Seconds between two clocks that say nothing yet (C-2).
-TOLERATED_SKEW: Final = 60.0
 SHOWN_HEADERS: Final = ("content-type", "date", "retry-after", "idempotent-replayed", "location")
 
 

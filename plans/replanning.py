@@ -15,7 +15,7 @@ from django.db.models import Q
 from audit import actors
 from audit.actions import Action
 from audit.recording import record
-from plans import custody, gateway
+from plans import custody, gateway, health
 from plans.bodies import code_of
 from plans.clock import clock
 from plans.enrolment import Draft, content_sha256, enrol
@@ -62,6 +62,7 @@ def run(pk: int) -> int | None:
         headers={"Content-Type": "application/json"},
     )
     exchange = gateway.exchange(endpoint(intent.target), call)
+    health.note(intent.target_id, exchange)
     match _judge(exchange, intent):
         case PlanFacts() as facts:
             return _complete(replan, facts)

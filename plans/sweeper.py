@@ -19,7 +19,7 @@ import structlog
 from django.db import transaction
 
 from audit import actors, seals
-from plans import committing, expiry, intents, replanning, resolving, verification
+from plans import committing, counting, expiry, intents, replanning, resolving, verification
 from plans.clock import clock
 from plans.errors import NotReplannable
 from plans.lifecycle import Verb, allowed, transition
@@ -40,6 +40,7 @@ class Lane(StrEnum):
     COMMITS = "commits"
     READS = "reads"
     SEALS = "seals"
+    COUNTS = "counts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,16 @@ def seal(most: int) -> None:
     seals.seal_all(most)
 
 
-# Due every second, whatever else is: it is about no row.
-SEALING: Final = Work(seal, seals.MOST_ROWS, Lane.SEALS)
+def count(most: int) -> None:
+    """Add what is new in the trail to the counters of `/metrics`."""
+    counting.count_all(most)
+
+
+# Due every second, whatever else is: they are about no row.
+EVERY_SECOND: Final = (
+    Work(seal, seals.MOST_ROWS, Lane.SEALS),
+    Work(count, counting.BATCH, Lane.COUNTS),
+)
 
 
 def carry_out(pk: int) -> None:

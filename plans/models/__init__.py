@@ -5,19 +5,26 @@ from plans.models.attempts import Attempt
 from plans.models.intents import Intent
 from plans.models.plans import Evidence, Plan
 from plans.models.replans import Replan
+from plans.models.switches import EmergencyStop
 from plans.models.targets import Operation, Target
 from plans.models.tasks import Task, Write
+from plans.models.vitals import CountedUpTo, Counter, Heartbeat, TargetHealth
 
 __all__ = [
     "Agent",
     "ApiKey",
     "Attempt",
+    "CountedUpTo",
+    "Counter",
+    "EmergencyStop",
     "Evidence",
+    "Heartbeat",
     "Intent",
     "Operation",
     "Plan",
     "Replan",
     "Target",
+    "TargetHealth",
     "Task",
     "Write",
 ]

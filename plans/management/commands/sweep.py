@@ -13,12 +13,13 @@ from django.core.management.base import BaseCommand, CommandParser
 from django.db import InterfaceError, OperationalError, close_old_connections
 
 from audit import eras
-from plans.sweeper import SEALING, Lane, Work, due_work
+from plans.heartbeats import SWEEPER, Pulse
+from plans.sweeper import EVERY_SECOND, Lane, Work, due_work
 
 log = structlog.get_logger(__name__)
 
 ROW_THREADS: Final = 2
-SEAL_SECONDS: Final = 1.0
+ROUND_SECONDS: Final = 1.0
 
 
 class Command(BaseCommand):
@@ -66,27 +67,30 @@ class Sweeper:
     """
 
     def __init__(self, threads: int) -> None:
-        sizes = {Lane.ROWS: ROW_THREADS, Lane.COMMITS: threads, Lane.READS: threads, Lane.SEALS: 1}
+        sizes = {Lane.ROWS: ROW_THREADS, Lane.COMMITS: threads, Lane.READS: threads}
+        sizes |= {Lane.SEALS: 1, Lane.COUNTS: 1}
         self._pools = {
             lane: ThreadPoolExecutor(size, thread_name_prefix=f"sweep-{lane}")
             for lane, size in sizes.items()
         }
         self._busy: set[tuple[str, Any]] = set()
         self._lock = threading.Lock()
-        self._next_seal = 0.0
+        self._next_round = 0.0
+        self._pulse = Pulse(SWEEPER)
 
     def look(self) -> None:
         """Find what is due and start what is not under way already."""
         try:
             work = due_work()
+            self._pulse.beat_if_due()
         except (OperationalError, InterfaceError) as fault:
             log.warning("sweep.database_away", fault=type(fault).__name__)
             return
         finally:
             close_old_connections()
-        if time.monotonic() >= self._next_seal:
-            self._next_seal = time.monotonic() + SEAL_SECONDS
-            work.append(SEALING)
+        if time.monotonic() >= self._next_round:
+            self._next_round = time.monotonic() + ROUND_SECONDS
+            work += EVERY_SECOND
         for each in work:
             if self._take(each):
                 self._pools[each.lane].submit(self._do, each)
