@@ -47,6 +47,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "state": phrases.word("kind", "nothing"),
     "changes": phrases.listed("changed", phrases.moved, "it does not say what changed"),
     "differences": phrases.listed("differences", phrases.differs, "the read-back is another"),
+    "asked_by": phrases.detail("asked_by", "another person"),
     "settings": phrases.listed("changed", phrases.configured, "nothing more is known"),
 }
 
@@ -95,6 +96,10 @@ SENTENCES: Final[dict[str, str]] = {
     A.TASK_ENDED: "{actor} ended task {task} with {count} plans",
     A.CIRCUIT_OPENED: "Nothing more is sent to {target}{because}",
     A.CIRCUIT_CLOSED: "{actor} lets commits go to {target} again{because}",
+    A.EMERGENCY_STOPPED: "{actor} stopped all sending{because}",
+    A.EMERGENCY_RELEASE_ASKED: "{actor} asked to let commits be sent again{because}",
+    A.EMERGENCY_RELEASED: "{actor} lets commits be sent again, as {asked_by} had asked{because}",
+    A.EMERGENCY_GLASS_BROKEN: "{actor} released the emergency stop alone{because}",
     A.TARGET_ALARM: "{target} behaves against the rules with {plan}: {alarm}",
     A.CONFIG_APPLIED: "{actor} changed {kind} {name}: {settings}",
     A.API_KEY_CREATED: "{actor} made API key {key_id} for {agent}",
@@ -131,7 +136,7 @@ VARIANTS: Final[dict[tuple[str, str, Any], str]] = {
     (A.AUDIT_VERIFIED, "holds", True): "{actor} verified the trail up to {sealed_at}: it holds",
 }
 TONES: Final[dict[str, str]] = {
-    **dict.fromkeys([A.PLAN_COMMITTED, A.PLAN_CHECKED_APPLIED], "good"),
+    **dict.fromkeys([A.PLAN_COMMITTED, A.PLAN_CHECKED_APPLIED, A.EMERGENCY_RELEASED], "good"),
     **dict.fromkeys(
         [
             A.PLAN_CONFLICTED,
@@ -144,6 +149,7 @@ TONES: Final[dict[str, str]] = {
             A.REPLAN_FAILED_TRY,
             A.PLAN_UNVERIFIED,
             A.AUDIT_ERA_BEGAN,
+            A.EMERGENCY_RELEASE_ASKED,
         ],
         "warn",
     ),
@@ -158,6 +164,8 @@ TONES: Final[dict[str, str]] = {
             A.INTENT_FAILED,
             A.CIRCUIT_OPENED,
             A.TARGET_ALARM,
+            A.EMERGENCY_STOPPED,
+            A.EMERGENCY_GLASS_BROKEN,
             A.SIGN_IN_FAILED,
         ],
         "bad",

@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from audit import actors
-from plans import gateway
+from plans import gateway, health
 from plans.clock import clock
 from plans.exchanges import Call, Endpoint
 from plans.lifecycle import Verb, transition
@@ -24,18 +24,18 @@ from plans.oversight import oversight
 from plans.reading import endpoint, plan_secrets, read_plan, without_secrets
 from plans.recording import close_attempt, lose_lapsed, result_check
 from plans.sending import (
-    CIRCUIT_WAIT,
     Held,
     Hold,
     commit_call,
+    hold_every_send,
     hold_first_send,
     hold_resend,
     lease_until,
-    while_it_may_be_sent,
+    look_again,
 )
 from plans.status import Status
 
-WAITS = frozenset({Hold.CIRCUIT_OPEN, Hold.ATTEMPT_USED})
+WAITS = frozenset({Hold.CIRCUIT_OPEN, Hold.ATTEMPT_USED, Hold.EMERGENCY_STOP})
 SENDABLE = frozenset({Status.APPROVED, Status.UNKNOWN, Status.COMMITTING})
 
 
@@ -68,7 +68,9 @@ def commit(pk: int) -> Kind | None:
     confirmed = outcome.read_first and plan.target.reads_back
     # T-7: a first refusal is confirmed by one read; the plan may be applied behind our back.
     confirmation = read_plan(plan) if confirmed else None
-    return close_attempt(claim.attempt, outcome, exchange, confirmation)
+    kind = close_attempt(claim.attempt, outcome, exchange, confirmation)
+    health.note(plan.target_id, exchange)
+    return kind
 
 
 def claim_attempt(pk: int) -> Claim | None:
@@ -87,6 +89,7 @@ def claim_attempt(pk: int) -> Claim | None:
             return None
         earlier_unknown = any(a.outcome == Attempt.Outcome.UNKNOWN for a in attempts)
         held = (hold_resend if earlier_unknown else hold_first_send)(plan, attempts, now)
+        held = held or hold_every_send()
         if held is not None:
             _put_off(plan, held, now)
             return None
@@ -127,8 +130,7 @@ def _put_off(plan: Plan, held: Held, now: datetime) -> None:
         Plan.objects.filter(pk=plan.pk).update(next_attempt_at=None, next_read_at=now)
     elif held.hold in WAITS or plan.may_have_been_sent():
         # It waits, and expires if nobody mends it; a plan that was sent never goes back (S-4).
-        look_again = while_it_may_be_sent(plan, now + CIRCUIT_WAIT)
-        Plan.objects.filter(pk=plan.pk).update(next_attempt_at=look_again)
+        Plan.objects.filter(pk=plan.pk).update(next_attempt_at=look_again(plan, held, now))
     elif held.hold is Hold.CONNECTION_CHANGED:
         transition(plan, Verb.MARK_STALE, actor=actors.COMMITTER, details=details)
     else:

@@ -9,18 +9,20 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from plans import custody
+from plans import custody, emergency
 from plans.exchanges import Call
-from plans.models import Attempt, Plan
+from plans.models import Attempt, Plan, Target
 from plans.outcomes import not_sent_delay, retry_delay
 from plans.oversight import oversight
+from plans.status import Status
 from plans.timestamps import send_margin
 
 # The window of the lease beyond the total deadline: time to write the answer down (T-3).
 LEASE_SLACK: Final = timedelta(seconds=15)
 UNDECLARED_RETENTION: Final = 300.0
-# How long an approved plan waits before it looks again at an open circuit.
+# How long an approved plan waits before it looks again at what holds it.
 CIRCUIT_WAIT: Final = timedelta(seconds=20)
+STOP_WAIT: Final = timedelta(seconds=5)
 CANNOT_RETRY: Final = "the target cannot retry safely"
 CONNECTION_CHANGED: Final = "the target's address or credential was changed"
 NEVER_COUNTED: Final = (Attempt.Outcome.NOT_SENT, Attempt.Outcome.RETRY_LATER)
@@ -35,6 +37,7 @@ class Hold(StrEnum):
     CIRCUIT_OPEN = "circuit_open"
     ATTEMPT_USED = "attempt_used"
     READS_ONLY = "reads_only"
+    EMERGENCY_STOP = "emergency_stop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +70,32 @@ def hold_resend(plan: Plan, attempts: Sequence[Attempt], now: datetime) -> Held 
     return Held(Hold.READS_ONLY, reason) if reason else None
 
 
+def hold_every_send() -> Held | None:
+    """The emergency stop, asked last: what would be sent otherwise waits (SEC-30, T-13)."""
+    reason = emergency.reason_to_hold()
+    return None if reason is None else Held(Hold.EMERGENCY_STOP, reason)
+
+
 def _clock_against_resend(plan: Plan, attempts: Sequence[Attempt], now: datetime) -> str | None:
     target = plan.target
-    retention = target.key_retention_seconds
-    kept = UNDECLARED_RETENTION if retention is None else retention
-    if now >= (first_contact(attempts) or now) + timedelta(seconds=kept / 2):
+    if now >= (first_contact(attempts) or now) + timedelta(seconds=_half_retention(target)):
         return "the target may have forgotten the key"
     if now >= plan.expires_at and not target.enforces_expiry:
         return "the plan has expired"
     if now >= unknown_deadline(plan, now):
         return "the time to find out is over"
     return None
+
+
+def _half_retention(target: Target) -> float:
+    """A key is trusted for half the time that the target says to keep it (T-9)."""
+    retention = target.key_retention_seconds
+    return (UNDECLARED_RETENTION if retention is None else retention) / 2
+
+
+def resend_seconds(target: Target) -> float:
+    """The ceiling of T-9: so long after the first send the same key may be sent again."""
+    return min(_half_retention(target), float(target.unknown_deadline_seconds))
 
 
 def _change_against_resend(plan: Plan, attempts: Sequence[Attempt]) -> str | None:
@@ -141,6 +159,12 @@ def next_resend(
         return None
     due = now + timedelta(seconds=max(delay, retry_after or 0.0))
     return due if hold_resend(plan, attempts, due) is None else None
+
+
+def look_again(plan: Plan, held: Held, now: datetime) -> datetime:
+    """When a held commit is looked at next. What may have been sent has no window left to miss."""
+    due = now + (STOP_WAIT if held.hold is Hold.EMERGENCY_STOP else CIRCUIT_WAIT)
+    return due if plan.status == Status.UNKNOWN else while_it_may_be_sent(plan, due)
 
 
 def while_it_may_be_sent(plan: Plan, due: datetime) -> datetime:
