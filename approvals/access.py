@@ -29,6 +29,11 @@ def in_group(user: Visitor, *names: str) -> bool:
     return user.groups.filter(name__in=names).exists()
 
 
+def may_stop(user: Visitor) -> bool:
+    """Whether this person may hold every send, and be one of two who release it (SEC-30)."""
+    return in_group(user, Role.LEADS, Role.OPERATORS)
+
+
 def visible_plans(user: Visitor) -> PlanQuerySet:
     """Plans of targets whose reviewer groups hold this person; a manager reads every plan."""
     if not isinstance(user, User) or not user.is_active:

@@ -26,6 +26,8 @@ class State:
     attempts: Sequence[Attempt]
     replan: Replan | None
     successor: Plan | None
+    # Every send is held by the emergency stop.
+    stopped: bool = False
 
     def last(self, *verdicts: str) -> Decision | None:
         found = [d for d in self.decisions if d.verdict in verdicts]
@@ -80,7 +82,9 @@ def _verifying(state: State) -> Banner:
 
 def _approved(state: State) -> Banner:
     plan, line = state.plan, "The commit leaves now."
-    if plan.target.circuit_opened_at:
+    if state.stopped:
+        line = "Sending is stopped for everything: it waits, and expires if that lasts too long."
+    elif plan.target.circuit_opened_at:
         why = prose(plan.target.circuit_reason)
         line = f"Sending to {plan.target.name} is held: {why}. An operator can try again."
     return Banner("info", _by(state, "Approved", "approve"), [line])
@@ -93,6 +97,8 @@ def _committing(state: State) -> Banner:
         why = "could not be reached" if last.outcome == "not_sent" else "asked to come back later"
         due = clock_time(plan.next_attempt_at)
         line = f"{plan.target.name} {why}; next try at {due} with the same key."
+        if state.stopped:
+            line = f"{plan.target.name} {why}; sending is stopped, so it waits."
     else:
         line = (
             f"Sent to {plan.target.name}{_after_approval(plan, plan.first_sent_at)}; no answer yet."
@@ -102,7 +108,8 @@ def _committing(state: State) -> Banner:
 
 def _unknown(state: State) -> Banner:
     plan = state.plan
-    again = "retrying with the same key" if plan.target.idempotency else "reading its state"
+    resends = plan.target.idempotency and not state.stopped
+    again = "retrying with the same key" if resends else "reading its state"
     lines = [
         f"Not confirmed yet; {again}.",
         f"{plan.target.name} may have applied it or not. It is never sent under a second key.",

@@ -11,6 +11,7 @@ from django.utils.functional import SimpleLazyObject
 
 from approvals import queue
 from approvals.access import Role
+from plans import emergency
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Navigation:
 
     @property
     def settings(self) -> bool:
-        return Role.OPERATORS in self.roles
+        return bool(self.roles & {Role.OPERATORS, Role.LEADS})
 
 
 # Pages that are read while one is "in" another section of the head.
@@ -43,8 +44,11 @@ SECTIONS = {"plan": "review", "decision": "review", "insights": "audit"}
 
 
 def navigation(request: HttpRequest) -> dict[str, Any]:
-    """`navigation` for templates, computed only where a page's head is rendered."""
-    return {"navigation": SimpleLazyObject(lambda: _navigation(request))}
+    """`navigation` and the emergency `stop`, each read only where a template shows it."""
+    return {
+        "navigation": SimpleLazyObject(lambda: _navigation(request)),
+        "stop": SimpleLazyObject(emergency.current),
+    }
 
 
 def _navigation(request: HttpRequest) -> Navigation | None:

@@ -64,6 +64,7 @@ class Dossier:
             self.papers.attempts,
             self.papers.replan,
             self.papers.successor,
+            stopped=self.papers.stop is not None,
         )
         return banners.banner(state)
 
@@ -159,4 +160,5 @@ class Dossier:
             self.papers.assessment.digest[:16],
             latest,
         ]
-        return ".".join([*parts, str(len(self.papers.attempts)), str(len(self.papers.standing))])
+        numbers = (len(self.papers.attempts), len(self.papers.standing), bool(self.papers.stop))
+        return ".".join([*parts, *(str(int(number)) for number in numbers)])

@@ -17,8 +17,10 @@ from approvals.oversight import ReviewOversight
 from approvals.policies.demands import Demands
 from approvals.policies.tallies import Tally, tally
 from audit.models import Event
+from plans import emergency, health
 from plans.clock import clock
-from plans.models import Attempt, Evidence, Plan, Replan
+from plans.health import Health
+from plans.models import Attempt, EmergencyStop, Evidence, Plan, Replan
 from plans.oversight import Assessment
 from plans.status import Status
 
@@ -52,6 +54,8 @@ class Papers:
     waiting: Replan | None
     reviewers: list[Reviewer]
     groups: list[str]
+    stop: EmergencyStop | None
+    health: Health
 
     @cached_property
     def assessment(self) -> Assessment:
@@ -138,7 +142,7 @@ class Papers:
 
 
 def read(plan: Plan, person: User) -> Papers:
-    """The papers of a plan that this person may see: twelve queries, whatever it holds."""
+    """The papers of a plan that this person may see: fourteen queries, whatever it holds."""
     return Papers(
         plan=plan,
         person=person,
@@ -152,6 +156,8 @@ def read(plan: Plan, person: User) -> Papers:
         waiting=Replan.objects.waiting().filter(intent=plan.intent_id).first(),
         reviewers=_reviewers(plan),
         groups=list(plan.target.reviewers.order_by("name").values_list("name", flat=True)),
+        stop=emergency.current(),
+        health=health.of([plan.target_id])[plan.target_id],
     )
 
 

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from approvals.views import decision, plan, replans, review, settings, unresolved
+from approvals.views import decision, emergency, plan, replans, review, settings, unresolved
 
 urlpatterns = [
     path("review/", review.review, name="review"),
@@ -19,4 +19,7 @@ urlpatterns = [
     path("unresolved/", unresolved.unresolved, name="unresolved"),
     path("settings/", settings.settings, name="settings"),
     path("targets/<str:name>/trial/", settings.trial, name="trial"),
+    path("stop/", emergency.stop, name="stop"),
+    path("stop/release-request/", emergency.release_request, name="release_request"),
+    path("stop/release/", emergency.release, name="release"),
 ]

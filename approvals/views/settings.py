@@ -2,29 +2,52 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from approvals.access import Role, in_group
+from approvals.access import Role, in_group, may_stop
 from approvals.views import PersonRequest, signed_in
 from audit import actors
-from plans import circuits
+from plans import circuits, emergency, health
 from plans.clock import clock
 from plans.errors import NotAllowed
 from plans.models import Agent, Target
+from plans.sending import resend_seconds
 
 
 @signed_in
 @require_GET
 def settings(request: PersonRequest) -> HttpResponse:
-    """Operators only. Never a secret: a credential is shown as set or missing."""
-    _only_operators(request)
-    targets = Target.objects.order_by("name").prefetch_related("operations", "reviewers")
-    agents = Agent.objects.order_by("name").select_related("owner").prefetch_related("api_keys")
-    context = {"targets": targets, "agents": agents, "now": clock()}
+    """The emergency stop for leads and operators; all else for operators alone."""
+    operator = in_group(request.user, Role.OPERATORS)
+    if not operator and not may_stop(request.user):
+        raise NotAllowed("Settings are the operators' page.")
+    now, stopped = clock(), emergency.current()
+    context = {
+        "stop": stopped,
+        "asked": stopped is not None and emergency.release_waits(stopped, now),
+        "mine": stopped is not None and stopped.release_asked_by_id == str(request.user.pk),
+        "operator": operator,
+        "now": now,
+    }
+    context |= _what_is_known() if operator else {}
     return render(request, "approvals/settings.html", context)
+
+
+def _what_is_known() -> dict[str, Any]:
+    """Never a secret: a credential is shown as set or missing."""
+    rows = Target.objects.order_by("name").prefetch_related("operations", "reviewers")
+    targets = list(rows)
+    agents = Agent.objects.order_by("name").select_related("owner").prefetch_related("api_keys")
+    wellbeing = health.of(target.pk for target in targets)
+    return {
+        "targets": [(target, wellbeing[target.pk], resend_seconds(target)) for target in targets],
+        "agents": agents,
+    }
 
 
 @signed_in

@@ -50,7 +50,7 @@ def test_htmx_gets_the_list_alone_with_fresh_counts(
     make_plan()
     answer = at_the_desk.get("/review/", headers=HTMX)
     assert "<html" not in answer.text
-    assert answer.text.count('hx-swap-oob="true"') == 2
+    assert answer.text.count('hx-swap-oob="true"') == 3
     assert 'id="queue"' in answer.text
 
 
