@@ -16,6 +16,7 @@ from audit import eras, signing
 logger = logging.getLogger(__name__)
 
 OLDEST_POSTGRES = 160_000
+SHORTEST_TOKEN = 16
 
 
 @register(Tags.security)
@@ -76,6 +77,21 @@ def check_signing_keys(**_kwargs: Any) -> list[CheckMessage]:
     return []
 
 
+@register(Tags.security)
+def check_metrics_token(**_kwargs: Any) -> list[CheckMessage]:
+    """A token that can be guessed opens `/metrics` to the world."""
+    token = settings.METRICS_TOKEN
+    if not token or len(token) >= SHORTEST_TOKEN:
+        return []
+    return [
+        Error(
+            f"METRICS_TOKEN has fewer than {SHORTEST_TOKEN} characters.",
+            hint="python -c 'import secrets; print(secrets.token_urlsafe(32))'",
+            id="countersign.E007",
+        )
+    ]
+
+
 @register(Tags.security, deploy=True)
 def check_address(**_kwargs: Any) -> list[CheckMessage]:
     """Cookies and passwords belong on https."""
@@ -119,7 +135,12 @@ def refuse_unsafe_start() -> None:
     SystemCheckError names what is unsafe. A database that is down is no reason to refuse: the
     process waits for it, and `prepare` has looked at it before the first start.
     """
-    found = [*check_encryption_keys(), *check_signing_keys(), *check_production()]
+    found = [
+        *check_encryption_keys(),
+        *check_signing_keys(),
+        *check_production(),
+        *check_metrics_token(),
+    ]
     try:
         found += check_postgres(databases=["default"])
         # Before anything is written: a restored trail goes on in a new era (L-2).

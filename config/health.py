@@ -1,7 +1,7 @@
 """Is it alive, is it ready: for whoever restarts processes and routes requests."""
 
 import time
-from typing import Any
+from typing import Any, Final
 
 import redis
 from django.conf import settings
@@ -9,9 +9,20 @@ from django.db import Error as DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
 
-from plans.backlog import oldest_due_seconds
+from audit.lag import unsealed_seconds
+from plans import emergency, heartbeats
+from plans.backlog import clock_skew_seconds, oldest_due_seconds
 
-BROKER_SECONDS = 0.5
+BROKER_SECONDS: Final = 0.5
+# Above these, in seconds, a part is not ok.
+OLDEST_DUE: Final = 15.0
+SWEEPER_SILENT: Final = 10.0
+WORKER_SILENT: Final = 15.0
+SEAL_LAG: Final = 30.0
+CLOCK_SKEW: Final = 60.0
+QUEUES: Final = ("commit", "default")
+# Without one of these nothing is promised any more; without the others it works, later or untold.
+NEEDED: Final = ("postgres", "commits", "sweeper", "clock")
 
 
 @require_safe
@@ -22,25 +33,54 @@ def live(request: HttpRequest) -> HttpResponse:
 
 @require_safe
 def ready(request: HttpRequest) -> HttpResponse:
-    """Each dependency apart. Only PostgreSQL is needed: without the broker commits leave later."""
-    postgres, commits = _postgres()
-    broker = _broker()
-    status = "unavailable" if not postgres["ok"] else "ready" if broker["ok"] else "degraded"
+    """Each part apart. 503 names what is red; a dead broker, worker or sealer is only yellow."""
+    parts = {"broker": _broker(), **_parts()}
+    failing = [name for name, part in parts.items() if not part["ok"]]
+    red = [name for name in failing if name in NEEDED]
+    status = "unavailable" if red else "degraded" if failing else "ready"
     return JsonResponse(
-        {"status": status, "postgres": postgres, "broker": broker, "commits": commits},
-        status=200 if postgres["ok"] else 503,
+        {"status": status, "failing": failing, **parts},
+        status=503 if red else 200,
         headers={"Cache-Control": "no-store"},
     )
 
 
-def _postgres() -> tuple[dict[str, Any], dict[str, Any]]:
-    """PostgreSQL, and the age in seconds of the oldest commit that is due and has not left."""
+def _parts() -> dict[str, dict[str, Any]]:
+    """What PostgreSQL knows, in six queries."""
     began = time.monotonic()
     try:
-        age = oldest_due_seconds()
+        age, skew = oldest_due_seconds(), clock_skew_seconds()
+        silent, lag, stop = heartbeats.silences(), unsealed_seconds(), emergency.current()
     except DatabaseError:
-        return {"ok": False}, {"oldest_due_seconds": None}
-    return {"ok": True, "milliseconds": _since(began)}, {"oldest_due_seconds": age}
+        return {"postgres": {"ok": False}, "commits": {"ok": False, "oldest_due_seconds": None}}
+    sweeper = silent.get(heartbeats.SWEEPER)
+    return {
+        "postgres": {"ok": True, "milliseconds": _since(began)},
+        "commits": {"ok": age <= OLDEST_DUE, "oldest_due_seconds": age},
+        "sweeper": {"ok": _heard(sweeper, SWEEPER_SILENT), "silent_seconds": _rounded(sweeper)},
+        "workers": _workers(silent),
+        "seals": {"ok": lag <= SEAL_LAG, "lag_seconds": lag},
+        "clock": {"ok": abs(skew) <= CLOCK_SKEW, "skew_seconds": skew},
+        # The reason is for people who are signed in.
+        "sending": {"ok": stop is None, "stopped_since": stop and stop.stopped_at},
+    }
+
+
+def _workers(silent: dict[str, float]) -> dict[str, Any]:
+    heard = {queue: silent.get(heartbeats.worker(queue)) for queue in QUEUES}
+    return {
+        "ok": all(_heard(seconds, WORKER_SILENT) for seconds in heard.values()),
+        "silent_seconds": {queue: _rounded(seconds) for queue, seconds in heard.items()},
+    }
+
+
+def _heard(seconds: float | None, most: float) -> bool:
+    """Never heard of is silent."""
+    return seconds is not None and seconds <= most
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 1)
 
 
 def _broker() -> dict[str, Any]:

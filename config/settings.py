@@ -178,6 +178,8 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 CSRF_FAILURE_VIEW = "config.refusals.csrf_failure"
 # Requests of the REST interface that hold a thread and a connection at once; the others queue.
 API_CONCURRENCY = env.integer("API_CONCURRENCY", 8)
+# Without one, /metrics answers to this machine alone, and to nobody behind a proxy.
+METRICS_TOKEN = env.optional("METRICS_TOKEN")
 
 # ── People ───────────────────────────────────────────────────────────────────────────────────
 AUTHENTICATION_BACKENDS = [

@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
-from config import documentation, health, refusals
+from config import documentation, health, metrics, refusals
 from config.api import interface
 
 urlpatterns: list[URLPattern | URLResolver] = [
@@ -23,6 +23,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("problems/<slug:code>", documentation.problem, name="problem"),
     path("health/live", health.live, name="live"),
     path("health/ready", health.ready, name="ready"),
+    path("metrics", metrics.metrics, name="metrics"),
 ]
 
 handler400 = refusals.bad_request
