@@ -18,6 +18,7 @@ class Product:
 
     def __init__(self, stage: Stage) -> None:
         self.stage = stage
+        self.ada = BenchReviewer(stage.web_port, PASSWORD)
         self.numbers = itertools.count(time.time_ns() // 1_000_000_000 * 1_000_000)
 
     def submits(self, count: int, clients: int) -> float:
@@ -34,14 +35,12 @@ class Product:
     def decisions(self, count: int) -> list[float]:
         """Seconds from the click to the first byte of the commit at the target."""
         agent = BenchAgent(self.stage.web_port, self.stage.keys[0])
-        ada = BenchReviewer(self.stage.web_port, PASSWORD)
-        clicks: dict[str, int] = {}
+        ada, clicks = self.ada.beside(), dict[str, int]()
         for _ in range(count):
             plan_id = new_plan_id(next(self.numbers))
-            _, etag = agent.submit(plan_id)
-            seen = agent.wait_until(plan_id, "pending", etag)
-            clicks[plan_id] = ada.approve(plan_id, seen["content_digest"])
-            agent.wait_until(plan_id, "committed", "")
+            seen = agent.wait_until(plan_id, "pending", agent.submit(plan_id))
+            clicks[plan_id] = ada.approve(plan_id, seen.members["content_digest"])
+            agent.wait_until(plan_id, "committed")
         arrivals = self.arrivals()
         return [(arrivals[plan_id] - clicked) / 1e9 for plan_id, clicked in clicks.items()]
 
@@ -57,13 +56,12 @@ class Product:
 
         def client(share: int) -> None:
             agent = BenchAgent(self.stage.web_port, next(shares))
-            ada = BenchReviewer(self.stage.web_port, PASSWORD)
+            ada = self.ada.beside()
             for _ in range(share):
                 plan_id = new_plan_id(next(self.numbers))
-                _, etag = agent.submit(plan_id)
-                seen = agent.wait_until(plan_id, "pending", etag)
-                ada.approve(plan_id, seen["content_digest"])
-                agent.wait_until(plan_id, "committed", "")
+                seen = agent.wait_until(plan_id, "pending", agent.submit(plan_id))
+                ada.approve(plan_id, seen.members["content_digest"])
+                agent.wait_until(plan_id, "committed")
 
         return timed(count, 8, client)
 
@@ -71,8 +69,7 @@ class Product:
         """Let the verifications of a throughput run end before the next figure."""
         agent = BenchAgent(self.stage.web_port, self.stage.keys[0])
         plan_id = new_plan_id(next(self.numbers))
-        _, etag = agent.submit(plan_id)
-        agent.wait_until(plan_id, "pending", etag)
+        agent.wait_until(plan_id, "pending", agent.submit(plan_id))
         time.sleep(3)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import http.client
 import json
 import re
 import time
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -20,6 +22,14 @@ class Refused(Exception):
 
 def new_plan_id(number: int) -> str:
     return f"plan_{number}_{(int(time.time()) + WINDOW_SECONDS) * 1000}"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A plan's representation and the ETag to wait with."""
+
+    members: dict[str, Any]
+    etag: str
 
 
 class BenchAgent:
@@ -38,8 +48,8 @@ class BenchAgent:
         answer = self.http.getresponse()
         return answer.status, answer.read(), answer.headers.get("ETag", "")
 
-    def submit(self, plan_id: str) -> tuple[dict[str, Any], str]:
-        """The new plan's representation and its ETag."""
+    def submit(self, plan_id: str) -> Seen:
+        """Hand the plan over."""
         number = plan_id.split("_")[1]
         body = {
             "target": "sink",
@@ -52,21 +62,21 @@ class BenchAgent:
         status, text, etag = self.call("POST", "/api/v1/plans", json.dumps(body).encode())
         if status != 201:
             raise Refused(f"submission: {status} {text[:300]!r}")
-        return json.loads(text), etag
+        return Seen(json.loads(text), etag)
 
-    def wait_until(self, plan_id: str, wanted: str, etag: str) -> dict[str, Any]:
-        """Long-poll until the plan has this status."""
+    def wait_until(self, plan_id: str, wanted: str, seen: Seen | None = None) -> Seen:
+        """Long-poll until the plan has this status, which the last answer may show already."""
         for _ in range(20):
-            status, text, etag_now = self.call(
+            if seen is not None and seen.members["status"] == wanted:
+                return seen
+            status, text, etag = self.call(
                 "GET",
                 f"/api/v1/plans/sink/{plan_id}",
                 None,
                 Prefer="wait=25",
-                **({"If_None_Match": etag} if etag else {}),
+                **({"If_None_Match": seen.etag} if seen else {}),
             )
-            etag = etag_now or etag
-            if status == 200 and (seen := json.loads(text))["status"] == wanted:
-                return dict(seen)
+            seen = Seen(json.loads(text), etag) if status == 200 else seen
         raise Refused(f"{plan_id} did not become {wanted}")
 
 
@@ -82,6 +92,12 @@ class BenchReviewer:
         if status != 302:
             raise Refused(f"sign-in: {status}")
         self.token = self.cookies.get("csrftoken", self.token)
+
+    def beside(self) -> BenchReviewer:
+        """The same session over a connection of its own: eight sign-ins at once are refused."""
+        twin = copy.copy(self)
+        twin.http = http.client.HTTPConnection(self.http.host, self.http.port)
+        return twin
 
     def approve(self, plan_id: str, digest: str) -> int:
         """The instant of the click, `time.monotonic_ns()`."""
