@@ -75,7 +75,9 @@ def _record_refusal(person: User, plan: Plan, verdict: str, refusal: Problem) ->
 
 
 def _standing(plan: Plan) -> list[Decision]:
-    """The decisions of this round, in their order."""
+    """The decisions of this round, in their order; none are looked for before the first."""
+    if plan.status == Status.PENDING and not plan.approvals_given:
+        return []
     rows = Decision.objects.select_related("person").filter(plan=plan, round=plan.round)
     return list(rows.order_by("id"))
 

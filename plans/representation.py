@@ -9,10 +9,11 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 from django.conf import settings
+from django.db.models import OneToOneRel
 
 from plans.intents import intent_status
 from plans.models import Intent, Plan, Replan
@@ -53,6 +54,16 @@ def represent(plans: Sequence[Plan], now: datetime) -> list[Members]:
     """The representations of plans read by `plans.listing`, with one further query in all."""
     decisions = oversight().last_decisions(plans)
     return [_plan(plan, decisions.get(plan.pk), now) for plan in plans]
+
+
+def represent_new(plan: Plan) -> Members:
+    """A first plan as it was stored a moment ago, without asking the database for it again.
+
+    Nobody has decided on it, nothing follows it, and it was received just now (C-1).
+    """
+    for follower in ("replaced_by", "replan"):
+        cast("OneToOneRel", Plan._meta.get_field(follower)).set_cached_value(plan, None)
+    return _plan(plan, None, plan.received_at)
 
 
 def _plan(plan: Plan, decision: Members | None, now: datetime) -> Members:

@@ -86,9 +86,9 @@ def _next(request: PersonRequest) -> HttpResponse:
     found = queue.page(request.user, Filters(), size=1).plans
     if not found:
         return _go(request, "review")
-    following = Plan.objects.with_names().get(pk=found[0].plan.pk)
     if not is_fragment(request):
-        return _go(request, rows.url_of(following))
+        return _go(request, rows.url_of(found[0].plan))
+    following = Plan.objects.with_names().get(pk=found[0].plan.pk)
     context = plan_context(request, following) | {"fragment": True}
     response = render(request, "approvals/plan.html#detail", context)
     return trigger_client_event(push_url(response, rows.url_of(following)), "decided")

@@ -22,8 +22,9 @@ from plans.envelopes import AbandonmentOut, PlanOut, PlanPage, ProblemOut
 from plans.evidence import add_evidence
 from plans.models import Intent
 from plans.replies import json_reply, tagged_reply
-from plans.representation import entity_tag, represent
+from plans.representation import entity_tag, represent, represent_new
 from plans.schemas import AbandonmentIn, EvidenceIn, SubmissionIn
+from plans.status import Status
 from plans.submission import Submission, submit
 
 router = Router()
@@ -47,10 +48,13 @@ def submit_plan(request: ApiRequest, body: SubmissionIn) -> HttpResponse:
         idempotency_key=body.idempotency_key,
     )
     plan, created = submit(agent, submission)
+    if created and plan.status == Status.VERIFYING and plan.replaces_id is None:
+        members = represent_new(plan)
+    else:
+        plan = listing.own_plan(agent, plan.target.name, plan.plan_id)
+        members = represent([plan], listing.read_at(plan))[0]
     if created:
         tasks.ring_for(plan)
-    plan = listing.own_plan(agent, plan.target.name, plan.plan_id)
-    members = represent([plan], listing.read_at(plan))[0]
     headers = {"ETag": entity_tag(members), "Location": members["links"]["self"]}
     return json_reply(members, 201 if created else 200, headers)
 
