@@ -76,13 +76,21 @@ def _sentence(plan: Plan, status: Status) -> str:
         case Status.UNRESOLVED:
             return f"not confirmed: look at {target}"
         case Status.CONFLICTED:
-            return "not applied, the world moved: it is being planned again"
+            return f"not applied, the world moved: {_what_follows(plan)}"
         case Status.FAILED:
             return f"not applied: {target} refused it"
         case Status.EXPIRED:
-            return "not applied, its time ran out: it is being planned again"
+            return f"not applied, its time ran out: {_what_follows(plan)}"
         case _:
-            return "not applied, something wrote to it first: it is being planned again"
+            return f"not applied, something wrote to it first: {_what_follows(plan)}"
+
+
+def _what_follows(plan: Plan) -> str:
+    """Only what is so: its successor by now, or the work on one."""
+    successor: Plan | None = getattr(plan, "replaced_by", None)
+    if successor is None:
+        return "it is being planned again"
+    return f"revision {successor.revision} took its place"
 
 
 def _after(plan: Plan, instant: datetime | None) -> str:

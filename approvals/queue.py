@@ -63,6 +63,8 @@ TRAY_FIELDS = (
     "plan__first_sent_at",
     "plan__closed_at",
     "plan__target__name",
+    "plan__replaced_by__replaces",
+    "plan__replaced_by__revision",
 )
 
 
@@ -262,5 +264,5 @@ def tray(user: User) -> list[Progress]:
         dismissed=False,
         decided_at__gt=clock_now - REACHES_BACK,
     )
-    wanted = mine.select_related("plan__target").only(*TRAY_FIELDS).order_by("-pk")
+    wanted = mine.select_related("plan__target", "plan__replaced_by").only(*TRAY_FIELDS).order_by("-pk")
     return [progress(decision) for decision in wanted[:SHOWN]]

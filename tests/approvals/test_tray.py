@@ -123,3 +123,12 @@ def test_the_strip_asks_again_while_something_moves(
     approve(status=status)
     client.force_login(ada)
     assert ("every 2s" in client.get("/decisions/").text) is asks
+
+
+def test_a_conflict_names_the_revision_that_took_its_place(
+    approve: Callable[..., Decision], ada: User, make_plan: MakePlan
+) -> None:
+    conflicted = approve(status=Status.CONFLICTED).plan
+    assert "it is being planned again" in queue.tray(ada)[0].sentence
+    make_plan(intent=conflicted.intent, revision=2, replaces=conflicted)
+    assert "revision 2 took its place" in queue.tray(ada)[0].sentence
