@@ -66,7 +66,6 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "config.settings"
 os.environ["TEST_DATABASE_NAME"] = f"{DATABASE_PREFIX}{os.getpid()}"
 # A pool that keeps no idle connections lets a test database be dropped at any time.
 os.environ.setdefault("DATABASE_POOL_MIN", "0")
-os.environ.setdefault("STATIC_AUTOREFRESH", "1")
 django.setup()
 
 

@@ -151,9 +151,6 @@ STATICFILES_DIRS = [BASE_DIR / "static"] if (BASE_DIR / "static").is_dir() else 
 STATIC_MANIFEST = env.boolean("STATIC_MANIFEST", False)
 STATIC_ROOT = BASE_DIR / "staticfiles" if STATIC_MANIFEST else None
 WHITENOISE_USE_FINDERS = not STATIC_MANIFEST
-# Looking for a file when it is asked for, instead of listing all of them at the start: for tests,
-# which start a handler each.
-WHITENOISE_AUTOREFRESH = env.boolean("STATIC_AUTOREFRESH", False)
 # Without collected files they are looked up as they are asked for, and not all at every start.
 WHITENOISE_AUTOREFRESH = not STATIC_MANIFEST
 WHITENOISE_MAX_AGE = 60 if STATIC_MANIFEST else 0
