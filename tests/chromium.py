@@ -1,4 +1,4 @@
-"""One Chromium for a whole test run; without one, tests marked `browser` are left out.
+"""One Chromium for each file of tests; without one, tests marked `browser` are left out.
 
 `REQUIRE_BROWSER=1` turns a missing Chromium into a failure of the run.
 """
@@ -39,9 +39,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in browsing]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def playwright() -> Iterator[Playwright]:
-    """Playwright's loop runs in this thread, where Django would refuse its own queries."""
+    """Playwright's loop runs in this thread, where Django would refuse its own queries.
+
+    It ends with its file: beside a running loop the next file could not start one of its own.
+    """
     from playwright.sync_api import sync_playwright
 
     patch = pytest.MonkeyPatch()
@@ -51,7 +54,7 @@ def playwright() -> Iterator[Playwright]:
     patch.undo()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium(playwright: Playwright) -> Iterator[Browser]:
     browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
     yield browser
