@@ -264,5 +264,7 @@ def tray(user: User) -> list[Progress]:
         dismissed=False,
         decided_at__gt=clock_now - REACHES_BACK,
     )
-    wanted = mine.select_related("plan__target", "plan__replaced_by").only(*TRAY_FIELDS).order_by("-pk")
+    wanted = (
+        mine.select_related("plan__target", "plan__replaced_by").only(*TRAY_FIELDS).order_by("-pk")
+    )
     return [progress(decision) for decision in wanted[:SHOWN]]
