@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
 from django.db import models
+from django.db.models import Q
 
 from plans.models import Intent, Plan
 from plans.models.plans import PlanQuerySet
@@ -41,6 +42,14 @@ def visible_plans(user: Visitor) -> PlanQuerySet:
     if in_group(user, Role.MANAGERS):
         return Plan.objects.all()
     return reviewable_plans(user)
+
+
+def sees(user: Visitor, plan: Plan) -> bool:
+    """Whether this one plan is among the person's `visible_plans`, in one cheap query."""
+    if not isinstance(user, User) or not user.is_active:
+        return False
+    entitled = Q(name=Role.MANAGERS) | Q(reviewed_targets=plan.target_id)
+    return user.groups.filter(entitled).exists()
 
 
 def reviewable_plans(user: Visitor) -> PlanQuerySet:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_safe
 
 from approvals import papers, queue, rows
-from approvals.access import Visitor, visible_plans
+from approvals.access import Visitor, sees
 from approvals.dossier import Dossier
 from approvals.options import Options
 from approvals.views import PersonRequest, signed_in, stepping_up
@@ -52,8 +52,10 @@ def plan_page(request: PersonRequest, context: dict[str, Any], status: int = 200
 
 def seen_plan(user: Visitor, target: str, plan_id: str) -> Plan:
     """404 for what this person may not see: not yours is not there (SEC-4)."""
-    seen = visible_plans(user).with_names()
-    return get_object_or_404(seen, target__name=target, plan_id=plan_id)
+    plan = get_object_or_404(Plan.objects.with_names(), target__name=target, plan_id=plan_id)
+    if not sees(user, plan):
+        raise Http404
+    return plan
 
 
 def is_fragment(request: PersonRequest) -> bool:
