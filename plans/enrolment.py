@@ -46,6 +46,8 @@ class Draft:
     inputs: bytes = field(repr=False)
     facts: PlanFacts = field(repr=False)
     content_sha256: str
+    # The dry-run response as the agent wrote it, without its token.
+    document: str | None = field(default=None, repr=False)
     summary: str = ""
     reason: str = ""
     evidence: Sequence[EvidenceItem] = ()
@@ -144,7 +146,7 @@ def _as_sent(draft: Draft) -> dict[str, Any]:
         "request_sha256": draft.content_sha256,
         "input_fingerprint": facts.input_fingerprint,
         "inputs": draft.inputs,
-        "document": json_text(facts.document),
+        "document": draft.document.encode() if draft.document else json_text(facts.document),
         "actions": facts.actions,
         "covers": facts.covers,
         "summary": draft.summary,

@@ -28,13 +28,17 @@ from plans.models import Agent, Intent, Operation, Plan, Replan
 from plans.oversight import Wish, oversight
 from plans.retrying import retried
 from plans.status import Status
+from plans.verbatim import without
 
 __all__ = ["EvidenceItem", "Submission", "abandon", "find_operation", "refuse_denied", "submit"]
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One `POST /plans`, parsed strictly. `inputs` is the exact text; `plan` holds the token."""
+    """One `POST /plans`, parsed strictly. `inputs` is the exact text; `plan` holds the token.
+
+    `plan_text` is that member as it was written; without it, it is kept as the values say.
+    """
 
     target: str
     operation: str
@@ -42,6 +46,7 @@ class Submission:
     inputs: bytes = field(repr=False)
     inputs_value: Mapping[str, Any] = field(repr=False)
     plan: Mapping[str, Any] = field(repr=False)
+    plan_text: str = field(default="", repr=False)
     summary: str = ""
     reason: str = ""
     evidence: Sequence[EvidenceItem] = ()
@@ -116,6 +121,7 @@ def _inspect(agent: Agent, operation: Operation, submission: Submission) -> Draf
         inputs=submission.inputs,
         facts=facts,
         content_sha256=content_sha256(submission.content()),
+        document=without(submission.plan_text, "plan_token") if submission.plan_text else None,
         summary=submission.summary,
         reason=submission.reason,
         evidence=submission.evidence,

@@ -26,6 +26,7 @@ from plans.representation import entity_tag, represent, represent_new
 from plans.schemas import AbandonmentIn, EvidenceIn, SubmissionIn
 from plans.status import Status
 from plans.submission import Submission, submit
+from plans.verbatim import member
 
 router = Router()
 
@@ -42,6 +43,7 @@ def submit_plan(request: ApiRequest, body: SubmissionIn) -> HttpResponse:
     submission = Submission(
         **wish(body),
         plan=body.received_plan,
+        plan_text=member(request.body.decode(), "plan"),
         evidence=[evidence_of(item) for item in body.evidence or ()],
         replaces=body.replaces,
         replan_id=body.replan_id,

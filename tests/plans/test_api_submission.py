@@ -148,3 +148,12 @@ def test_the_use_of_a_key_is_noted_once_a_minute(api: Api) -> None:
     api.get("/plans")
     assert first is not None
     assert ApiKey.objects.get().last_used_at == first
+
+
+def test_the_plan_is_kept_as_it_was_written_without_its_token(api: Api) -> None:
+    written = json.dumps(submission())
+    odd = written.replace('"plan": {', '"plan": {"weight": 1.50, "ratio":1e2, ', 1)
+    assert api.post("/plans", odd).status_code == 201
+    kept = bytes(Plan.objects.get().document).decode()
+    assert kept.startswith('{"weight":1.50,"ratio":1e2,')
+    assert TOKEN not in kept
