@@ -259,10 +259,12 @@ def test_three_hundred_wait_without_threads_or_connections(
 
     answers, threads, connections, took = asyncio.run(waits())
     assert {(a.status_code, a.json()["status"]) for a in answers} == {(200, "pending")}
-    # One thread looks at the trail for all of them, with one connection.
-    assert threads <= before + 3
+    # One thread looks at the trail for all of them, with one connection; the slots of requests
+    # that are being answered may still have theirs. Nobody has one for waiting.
+    assert threads <= before + 3 + settings.API_CONCURRENCY
     assert connections <= 16
-    assert took < 15
+    # Woken, and not run out.
+    assert took < 25
     print(
         f"{WAITERS} waiters: {threads - before:+} threads, {connections} connections, {took:.1f} s"
     )
