@@ -16,6 +16,7 @@ from approvals.policies.tallies import tally
 from audit import actors
 from audit.actions import Action
 from audit.actors import Actor
+from audit.failpoints import failpoint
 from audit.recording import record
 from plans import errors
 from plans.clock import clock
@@ -53,7 +54,9 @@ def decide(person: User, plan_pk: int, ballot: Ballot) -> Plan:
             return plan
         refusal = _refusal(person, plan, ballot, standing, now)
         if refusal is None:
-            return _record(person, plan, ballot, now)
+            decided = _record(person, plan, ballot, now)
+            failpoint("decide.inside", plan.pk)
+            return decided
         _record_refusal(person, plan, ballot.verdict, refusal)
     if isinstance(refusal, errors.PlanExpired):
         expire(plan_pk)
@@ -133,6 +136,7 @@ def _told(decision: Decision) -> dict[str, Any]:
 
 
 def _record(person: User, plan: Plan, ballot: Ballot, now: datetime) -> Plan:
+    failpoint("decide.before", plan.pk)
     note = ballot.note.strip()
     Decision.objects.create(
         plan=plan,
@@ -152,6 +156,7 @@ def _record(person: User, plan: Plan, ballot: Ballot, now: datetime) -> Plan:
         "shown_digest": ballot.shown_digest,
     }
     record(Action.DECISION_RECORDED, actors.person(person), plan.subject(), details)
+    failpoint("decide.recorded", plan.pk)
     return _follow(person, plan, ballot.verdict, note, now)
 
 

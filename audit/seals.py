@@ -11,6 +11,7 @@ from typing import Any, Final
 from django.db import connection, transaction
 
 from audit import checkpoints, eras, stored
+from audit.failpoints import failpoint
 from audit.models import Seal
 from audit.offline.formats import GENESIS, Place, Row, SealRecord, entry, merkle_root, place
 from audit.signing import signer
@@ -54,7 +55,9 @@ def seal_once(most: int = MOST_ROWS) -> SealRecord | None:
         if not rows:
             return None
         seal = _sealed(rows, last, moment)
+        failpoint("seal.before")
         _store(seal)
+        failpoint("seal.inside")
         trail = stored.first_hash()
         database = stored.database()
         transaction.on_commit(partial(checkpoints.publish, seal, trail, database), robust=True)

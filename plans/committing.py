@@ -14,6 +14,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from audit import actors
+from audit.failpoints import failpoint
 from plans import gateway, health
 from plans.clock import clock
 from plans.exchanges import Call, Endpoint
@@ -57,7 +58,9 @@ def commit(pk: int) -> Kind | None:
     if claim is None:
         return None
     plan = claim.plan
+    failpoint("claim.after", pk)
     answered = gateway.exchange(claim.endpoint, claim.call, deadline=claim.monotonic_deadline)
+    failpoint("answer.read", pk)
     exchange = without_secrets(answered, plan_secrets(plan))
     outcome = classify(
         exchange,
@@ -68,13 +71,16 @@ def commit(pk: int) -> Kind | None:
     confirmed = outcome.read_first and plan.target.reads_back
     # T-7: a first refusal is confirmed by one read; the plan may be applied behind our back.
     confirmation = read_plan(plan) if confirmed else None
+    failpoint("result.before", pk)
     kind = close_attempt(claim.attempt, outcome, exchange, confirmation)
+    failpoint("result.after", pk)
     health.note(plan.target_id, exchange)
     return kind
 
 
 def claim_attempt(pk: int) -> Claim | None:
     """T-3 in one transaction: lock, check this moment, attempt row, event. None: nothing due."""
+    failpoint("claim.before", pk)
     started = time.monotonic()
     with transaction.atomic():
         plan = Plan.objects.locked(pk)
@@ -110,6 +116,7 @@ def _start(plan: Plan, *, earlier_unknown: bool, now: datetime, started: float) 
         next_attempt_at=until,
         next_read_at=None,
     )
+    failpoint("claim.inside", plan.pk)
     return Claim(
         plan=plan,
         attempt=attempt,

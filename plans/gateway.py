@@ -18,6 +18,7 @@ from typing import Any, cast
 from django.conf import settings
 from django.db import connections
 
+from audit.failpoints import failpoint
 from plans.addresses import (
     AddressRefused,
     Origin,
@@ -120,7 +121,8 @@ def exchange(
         (on_connected or _nothing)()
         if clock.passed():
             return NotSent("connect", "no time was left for the first byte")
-        return _conversation(connection, request, clock)
+        failpoint("send.before", call.headers.get("Plan-Id"))
+        return _conversation(connection, request, clock, call.headers.get("Plan-Id"))
 
 
 def _nothing() -> None:
@@ -201,10 +203,13 @@ def _not_sent(fault: Exception) -> NotSent:
     return NotSent(reason, _words(fault))
 
 
-def _conversation(connection: socket.socket, request: bytes, clock: _Clock) -> Answer | NoAnswer:
+def _conversation(
+    connection: socket.socket, request: bytes, clock: _Clock, plan_id: str | None
+) -> Answer | NoAnswer:
     """Send, read, and turn every way this can break off into its reason (T-5)."""
     try:
         heard_out = _send(connection, request)
+        failpoint("send.after", plan_id)
         with connection.makefile("rb") as stream:
             status, headers, body = read_answer(stream)
     except Broken as broken:

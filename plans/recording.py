@@ -13,6 +13,7 @@ from jsonschema import Draft202012Validator
 
 from audit import actors
 from audit.actions import Action
+from audit.failpoints import failpoint
 from audit.recording import record
 from plans import custody, timestamps
 from plans.clock import clock
@@ -81,6 +82,7 @@ def _close(
     record(Action.ATTEMPT_CLOSED, actors.COMMITTER, plan.subject(), details)
     _warn(plan, outcome.alarm, clock_alarm(exchange))
     settle(plan, outcome, secrets=secrets, now=now)
+    failpoint("result.inside", plan.pk)
     return outcome.kind
 
 

@@ -14,6 +14,7 @@ from django.db.models import Q
 
 from audit import actors
 from audit.actions import Action
+from audit.failpoints import failpoint
 from audit.recording import record
 from plans import custody, gateway, health
 from plans.bodies import code_of
@@ -61,11 +62,15 @@ def run(pk: int) -> int | None:
         body=bytes(intent.inputs),
         headers={"Content-Type": "application/json"},
     )
+    failpoint("replan.claimed", intent.pk)
     exchange = gateway.exchange(endpoint(intent.target), call)
+    failpoint("replan.answered", intent.pk)
     health.note(intent.target_id, exchange)
     match _judge(exchange, intent):
         case PlanFacts() as facts:
-            return _complete(replan, facts)
+            fresh = _complete(replan, facts)
+            failpoint("replan.recorded", intent.pk)
+            return fresh
         case Refusal() as refusal:
             _refused(replan, refusal)
         case str() as fault:
@@ -149,6 +154,7 @@ def _enrol(intent: Intent, replan: Replan, facts: PlanFacts, predecessor: Plan |
     intent.status = Intent.Status.OPEN
     draft = _draft(intent, facts)
     actor = actors.REPLANNER
+    failpoint("replan.inside", intent.pk)
     return enrol(intent, draft, predecessor, replan=replan, actor=actor, now=now).pk
 
 

@@ -10,6 +10,7 @@ from django.db import transaction
 from audit import actors
 from audit.actions import Action
 from audit.actors import Actor
+from audit.failpoints import failpoint
 from audit.recording import record
 from plans import errors, timestamps
 from plans.clock import clock
@@ -34,7 +35,9 @@ def resolve(pk: int) -> None:
         return
     if not plan.target.reads_back:
         return
+    failpoint("read.claimed", pk)
     exchange = read_plan(plan)
+    failpoint("read.answered", pk)
     with transaction.atomic():
         plan = Plan.objects.locked(pk)
         now = clock()
@@ -46,6 +49,7 @@ def resolve(pk: int) -> None:
             lose_open_attempt(plan, "settled-by-reading", now)
         if resent or plan.status == Status.UNKNOWN:
             _act(plan, settle_after_read(reading, None), now)
+        failpoint("read.inside", pk)
 
 
 def _claim_read(pk: int) -> Plan | None:

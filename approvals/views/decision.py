@@ -19,6 +19,7 @@ from approvals.filters import Filters
 from approvals.models import Decision
 from approvals.views import PersonRequest, signed_in, stepping_up
 from approvals.views.plan import is_fragment, plan_context, plan_page, seen_plan
+from audit.failpoints import failpoint
 from plans import tasks
 from plans.errors import StepUpRequired
 from plans.models import Plan
@@ -43,7 +44,9 @@ def decision(request: PersonRequest, target: str, plan_id: str) -> HttpResponse:
         decisions.note_refusal(request.user, plan.pk, request.POST.get("verdict", ""), problem)
         return _refused(request, plan, problem)
     try:
-        tasks.ring_for(decisions.decide(request.user, plan.pk, ballot))
+        decided = decisions.decide(request.user, plan.pk, ballot)
+        failpoint("decide.after", plan.pk)
+        tasks.ring_for(decided)
     except StepUpRequired as problem:
         if wants_problem(request):
             return problem_reply(request, problem)
