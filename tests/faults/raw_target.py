@@ -190,14 +190,19 @@ class RawTarget:
     def _perform(self, connection: socket.socket, mode: Mode) -> None:
         if mode.reads:
             self.requests.append(read_request(connection))
-        for piece in mode.pieces:
-            connection.sendall(piece)
-            if mode.pause and self.over.wait(mode.pause):
-                return
-        if mode.end == "hang":
-            self.over.wait(30)
-        if mode.end == "reset":
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        perform(connection, mode, self.over)
+
+
+def perform(connection: socket.socket, mode: Mode, over: threading.Event) -> None:
+    """Write the pieces and bring about the end; the caller closes. `over`: the test has ended."""
+    for piece in mode.pieces:
+        connection.sendall(piece)
+        if mode.pause and over.wait(mode.pause):
+            return
+    if mode.end == "hang":
+        over.wait(30)
+    if mode.end == "reset":
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 def read_request(connection: socket.socket) -> bytes:
