@@ -10,7 +10,7 @@ TEMPLATES := $(shell find templates -name '*.html' 2>/dev/null)
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test lint fmt bench chaos requirements
+.PHONY: help demo demo-reset test lint fmt bench chaos chaos-mutants requirements
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -22,7 +22,7 @@ demo-reset: $(VENV)/runtime.stamp ## Stop the demo and wipe .demo/
 	@exec $(PY) -m demo.reset
 
 test: $(VENV)/dev.stamp ## Run every test (REQUIRE_BROWSER=1: fail without a Chromium)
-	@exec $(PY) -m pytest -n $(WORKERS) --dist loadfile $(ARGS)
+	@exec $(PY) -m pytest -n $(WORKERS) --dist loadfile -m "not long" $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types, templates and the direction of imports
 	$(PY) -m ruff check .
@@ -47,6 +47,9 @@ bench: $(VENV)/dev.stamp ## Measure beside the physical limit of this machine (A
 
 chaos: $(VENV)/dev.stamp ## Break everything at random and judge what is left (SEED, SECONDS)
 	@exec $(PY) -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS))
+
+chaos-mutants: $(VENV)/dev.stamp ## Give the product one bug per invariant and see each one found
+	@exec $(PY) -m pytest -n $(WORKERS) tests/chaos/test_mutants.py $(ARGS)
 
 # A name on PATH proves nothing: version managers leave shims that fail when they are run.
 define FIND_PYTHON

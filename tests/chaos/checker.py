@@ -13,6 +13,8 @@ from plans.status import TERMINAL, Status
 NOT_APPLIED: Final = frozenset(TERMINAL - {Status.COMMITTED})
 # Where a plan that people decided on may be at the end; anything else still waits for a machine.
 ENDED: Final = frozenset(TERMINAL | {Status.UNRESOLVED})
+# A read-back that is lost with its worker is made again after 15 s; thrice that, and some air.
+VERIFYING_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class Story:
     outcomes: tuple[str, ...] = ()
     approvals: int = 0
     settled_after: float | None = None
+    # Seconds that the plan has had its status, by PostgreSQL's clock.
+    stands: float = 0.0
 
     @property
     def faulted(self) -> bool:
@@ -54,6 +58,8 @@ class History:
     ledger: tuple[Effect, ...]
     stories: tuple[Story, ...]
     acknowledged: frozenset[str] = frozenset()
+    # Seconds from the last fault to this look.
+    calm_for: float = 0.0
     chain_holds: bool = True
     # Why `verify_audit` objects; printed with the finding.
     chain_report: str = ""
@@ -85,7 +91,7 @@ def judge(history: History) -> Verdict:
     return Verdict(
         double_applies=list(_double_applies(history.ledger)),
         wrong_statuses=[*_wrong_statuses(history), *_strangers(history)],
-        stuck=list(_stuck(history.stories)),
+        stuck=list(_stuck(history)),
         lost_approvals=list(_lost_approvals(history)),
         broken_chain=[] if history.chain_holds else [f"the chain: {history.chain_report}"],
     )
@@ -122,14 +128,17 @@ def _strangers(history: History) -> Iterator[str]:
             yield f"plan {effect.plan_id}: applied, and nobody approved it"
 
 
-def _stuck(stories: Iterable[Story]) -> Iterator[str]:
+def _stuck(history: History) -> Iterator[str]:
     """Invariant 4: what was decided or sent came to an end. `pending` waits for people.
 
-    `verifying` is no end either, but re-plans of expired plans go on for ever: there is always one.
+    A plan that is re-planned again and again always has a young revision in `verifying`; one that
+    has stood there without a fault for longer than any read-back may take is forgotten.
     """
     waits = (Status.APPROVED, Status.COMMITTING, Status.UNKNOWN)
-    for story in stories:
-        if story.status in waits:
+    for story in history.stories:
+        unbroken = min(story.stands, history.calm_for)
+        forgotten = story.status == Status.VERIFYING and unbroken > VERIFYING_SECONDS
+        if story.status in waits or forgotten:
             yield f"plan {story.plan_id}: still {story.status}"
 
 

@@ -11,6 +11,7 @@ from typing import Final
 import httpx
 
 from demo.reviewer import PageLacks
+from tests.chaos.weather import FAIR, Weather
 from tests.journeys.people import Agent, Billing, Person
 
 # What a broken world answers: an actor shrugs, as a person or a program does, and goes on.
@@ -26,6 +27,7 @@ class Crowd:
     """What all actors of one run share; `met` counts what happened to them."""
 
     seed: int
+    weather: Weather = FAIR
     stop: threading.Event = field(default_factory=threading.Event)
     met: Counter[str] = field(default_factory=Counter)
     acknowledged: set[str] = field(default_factory=set)
@@ -52,7 +54,8 @@ def ask(crowd: Crowd, name: str, agent: Agent, billing: Billing) -> None:
         lives = dice.choice([None, None, None, None, None, 30, 9])
         moves = dice.random() < 0.1
         try:
-            invoice = billing.new_invoice(cents)
+            # Worth more than is asked for: billing must be able to pay a second time.
+            invoice = billing.new_invoice(3 * cents)
             agent.submit(agent.dry_run(invoice, cents, lives))
             crowd.note("submitted")
             if moves:

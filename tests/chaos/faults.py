@@ -12,7 +12,6 @@ from typing import Final
 import redis
 
 from config.embedded import Cluster
-from demo.billing.faults import MODES
 from tests.chaos.crowd import REFUSED, Crowd
 from tests.journeys.people import Billing
 from tests.journeys.product import Product
@@ -26,8 +25,9 @@ def spoil_answers(crowd: Crowd, billing: Billing) -> None:
     """Arm billing for the next commits, again and again; at times it is well."""
     dice = crowd.dice("billing")
     while not crowd.stop.wait(dice.uniform(0.05, 0.4)):
-        mode = dice.choice([*MODES, "none"])
-        order = {"commit": mode, "times": dice.randint(2, 6), "seconds": dice.uniform(0.2, 3)}
+        mode = dice.choice([*crowd.weather.modes, "none"])
+        seconds = dice.uniform(0.2, crowd.weather.longest_fault)
+        order = {"commit": mode, "times": dice.randint(2, 6), "seconds": seconds}
         try:
             billing.client.post("/_faults", json=order)
         except REFUSED:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import psycopg
 from psycopg.rows import dict_row
@@ -18,26 +19,22 @@ from psycopg.rows import dict_row
 from tests.chaos.checker import Effect, Figures, History, Story, Verdict, figures, judge
 from tests.chaos.crowd import REFUSED, Crowd, ask, hand_out, review
 from tests.chaos.faults import Hammer, spoil_answers
+from tests.chaos.weather import FAIR, Weather
 from tests.journeys.people import Agent, Billing, Person
 from tests.journeys.product import ROOT, Product, eventually
 
-AGENTS: Final = 3
-REVIEWERS: Final = 4
-UNKNOWN_DEADLINE: Final = 20
-# 5-faults, invariant 4: three minutes, or the target's deadline and a minute where that is later.
-LIVENESS_SECONDS: Final = max(180, UNKNOWN_DEADLINE + 60)
 # A commit that billing still holds after the last fault must have come to its end.
-LAST_FAULT_SECONDS: Final = 5.0
-CONFIG: Final = f"""
+HELD_SECONDS: Final = 2.0
+CONFIG: Final = """
 [[targets]]
 name = "billing"
-base_url = "{{url}}"
+base_url = "{url}"
 credential = "env:BILLING_TOKEN"
 connect_timeout_seconds = 1
 read_timeout_seconds = 1
 total_timeout_seconds = 2
 retry_delays_seconds = [0.2, 0.5, 1, 2]
-unknown_deadline_seconds = {UNKNOWN_DEADLINE}
+unknown_deadline_seconds = {unknown_deadline}
 min_window_seconds = 3
 idempotency = true
 enforces_expiry = true
@@ -58,7 +55,8 @@ SELECT plan.plan_id, plan.idempotency_key, plan.status, plan.actions,
     WHERE attempt.plan_id = plan.id ORDER BY attempt.number) AS outcomes,
   (SELECT count(*) FROM approvals_decision decision
     WHERE decision.plan_id = plan.id AND verdict = 'approve' AND withdrawn_at IS NULL) AS approvals,
-  extract(epoch FROM plan.closed_at - plan.approved_at)::float AS settled_after
+  extract(epoch FROM plan.closed_at - plan.approved_at)::float AS settled_after,
+  extract(epoch FROM clock_timestamp() - plan.status_at)::float AS stands
 FROM plans_plan plan ORDER BY plan.id
 """
 AT_WORK: Final = """
@@ -77,23 +75,25 @@ class Outcome:
     quiet_after: float
 
 
-def play(seed: int, seconds: float, say: Callable[[str], None] = print) -> Outcome:
+def play(
+    seed: int, seconds: float, say: Callable[[str], None] = print, weather: Weather = FAIR
+) -> Outcome:
     """Start the product in a home of its own, break it for `seconds`, and judge what is left.
 
-    The home stays when the judge found something; its address is said.
+    The home stays when the judge found what no mutant explains; its address is said.
     """
-    product = Product()
+    product = Product(**weather.environment)
     kept = False
     try:
         product.start()
-        _configure(product)
-        crowd = Crowd(seed)
+        _configure(product, weather)
+        crowd = Crowd(seed, weather)
         _rage(product, crowd, seconds)
-        quiet_after = _calm(product)
-        history = _history(product, crowd)
+        calm = _calm(product, weather)
+        history = _history(product, crowd, calm)
         verdict = judge(history)
-        kept = bool(verdict.findings)
-        return Outcome(verdict, figures(history), dict(crowd.met), quiet_after)
+        kept = bool(verdict.findings) and not weather.mutant
+        return Outcome(verdict, figures(history), dict(crowd.met), calm.quiet_after)
     finally:
         if kept:
             product.stop()
@@ -102,12 +102,17 @@ def play(seed: int, seconds: float, say: Callable[[str], None] = print) -> Outco
             product.wipe()
 
 
-def _configure(product: Product) -> None:
-    """Little patience, so that much goes wrong in little time."""
+def _configure(product: Product, weather: Weather) -> None:
+    """Little patience, so that much goes wrong in little time; and billing as the weather says."""
     file = product.home / "chaos.toml"
-    file.write_text(CONFIG.format(url=product.credentials.billing_url))
+    url, deadline = product.credentials.billing_url, weather.unknown_deadline
+    file.write_text(CONFIG.format(url=url, unknown_deadline=deadline))
     token = product.credentials.raw["targets"]["billing"]["token"]
     product.manage("apply_config", str(file), BILLING_TOKEN=token)
+    if weather.billing:
+        address = urlsplit(product.credentials.database_url)._replace(path="/billing")
+        with psycopg.connect(address.geturl()) as connection:
+            connection.execute(weather.billing)
 
 
 def _rage(product: Product, crowd: Crowd, seconds: float) -> None:
@@ -115,18 +120,20 @@ def _rage(product: Product, crowd: Crowd, seconds: float) -> None:
     with ExitStack() as stack:
         ada = Person(product.credentials, "ada")
         stack.callback(ada.browser.close)
-        agents = [Agent(product.credentials) for _ in range(AGENTS + 1)]
-        billings = [Billing(product.credentials) for _ in range(AGENTS + 1)]
+        count = crowd.weather.agents
+        agents = [Agent(product.credentials) for _ in range(count + 1)]
+        billings = [Billing(product.credentials) for _ in range(count + 1)]
         for agent, billing in zip(agents, billings, strict=True):
             stack.callback(agent.close)
             stack.callback(billing.client.close)
         parts: list[tuple[Callable[..., None], tuple[Any, ...]]] = [
-            *((ask, (crowd, f"agent {n}", agents[n], billings[n])) for n in range(AGENTS)),
-            *((review, (crowd, f"reviewer {n}", ada)) for n in range(REVIEWERS)),
-            (hand_out, (crowd, agents[AGENTS])),
-            (spoil_answers, (crowd, billings[AGENTS])),
-            (Hammer(crowd, product).swing, ()),
+            *((ask, (crowd, f"agent {n}", agents[n], billings[n])) for n in range(count)),
+            *((review, (crowd, f"reviewer {n}", ada)) for n in range(crowd.weather.reviewers)),
+            (hand_out, (crowd, agents[count])),
+            (spoil_answers, (crowd, billings[count])),
         ]
+        if crowd.weather.blows:
+            parts.append((Hammer(crowd, product).swing, ()))
         with ThreadPoolExecutor(len(parts)) as pool:
             running = [pool.submit(part, *arguments) for part, arguments in parts]
             timer = threading.Timer(seconds, crowd.stop.set)
@@ -136,17 +143,29 @@ def _rage(product: Product, crowd: Crowd, seconds: float) -> None:
             timer.join()
 
 
-def _calm(product: Product) -> float:
-    """No more faults; how many seconds until nothing that people decided on waits for a machine."""
-    began = time.monotonic()
+@dataclass(frozen=True, slots=True)
+class Calm:
+    """`quiet_after`: seconds from the last fault until nothing waited for a machine."""
+
+    began: float
+    quiet_after: float
+
+    @property
+    def lasts(self) -> float:
+        return time.monotonic() - self.began
+
+
+def _calm(product: Product, weather: Weather) -> Calm:
+    """No more faults: wait until everything that people decided on has ended, or should have."""
     billing = Billing(product.credentials)
+    began = time.monotonic()
     order = {"commit": "none"}
     assert eventually(lambda: _answers(lambda: billing.client.post("/_faults", json=order)), 60)
     billing.client.close()
-    eventually(lambda: _at_work(product) == 0, LIVENESS_SECONDS)
-    quiet_after = time.monotonic() - began
-    time.sleep(max(0.0, LAST_FAULT_SECONDS - quiet_after))
-    return quiet_after
+    eventually(lambda: _at_work(product) == 0, weather.liveness)
+    calm = Calm(began, time.monotonic() - began)
+    time.sleep(max(0.0, weather.longest_fault + HELD_SECONDS - calm.quiet_after))
+    return calm
 
 
 def _answers(call: Callable[[], Any]) -> bool:
@@ -170,8 +189,9 @@ def _at_work(product: Product) -> int:
         return -1
 
 
-def _history(product: Product, crowd: Crowd) -> History:
+def _history(product: Product, crowd: Crowd, calm: Calm) -> History:
     """First what Countersign says, then the ledger: a late effect would be seen."""
+    calm_for = calm.lasts
     stories = tuple(_story(row) for row in _read(product, STORIES))
     checked = subprocess.run(
         [sys.executable, "manage.py", "verify_audit"],
@@ -190,6 +210,7 @@ def _history(product: Product, crowd: Crowd) -> History:
         ),
         stories=stories,
         acknowledged=frozenset(crowd.acknowledged),
+        calm_for=calm_for,
         chain_holds=checked.returncode == 0,
         chain_report=checked.stdout + checked.stderr,
     )
@@ -206,4 +227,5 @@ def _story(row: dict[str, Any]) -> Story:
         outcomes=tuple(row["outcomes"]),
         approvals=row["approvals"],
         settled_after=row["settled_after"],
+        stands=row["stands"],
     )

@@ -56,6 +56,19 @@ def test_invariant_4_bites_when_a_decided_plan_has_no_end(status: str) -> None:
     assert verdict.lost_approvals == [f"plan p-1: approved, and it is {status}"]
 
 
+@pytest.mark.parametrize(
+    ("stands", "calm_for", "stuck"),
+    [(170, 180, True), (600, 180, True), (5, 180, False), (600, 30, False)],
+    ids=["for good", "since before the calm", "a young re-plan", "a short calm"],
+)
+def test_invariant_4_bites_when_a_plan_is_never_read_back(
+    stands: float, calm_for: float, stuck: bool
+) -> None:
+    unread = replace(REJECTED, status="verifying", trail="", stands=stands)
+    verdict = judge(replace(TRUE, stories=(COMMITTED, unread, CONFLICTED), calm_for=calm_for))
+    assert verdict.stuck == (["plan p-2: still verifying"] if stuck else [])
+
+
 def test_invariant_5_bites_when_the_chain_does_not_verify() -> None:
     verdict = judge(replace(TRUE, chain_holds=False, chain_report="row 7"))
     assert verdict.broken_chain == ["the chain: row 7"]

@@ -49,7 +49,7 @@ def eventually(condition: Callable[[], bool], seconds: float = PATIENCE) -> bool
 class Product:
     """One home, started and stopped as an operator does it."""
 
-    def __init__(self) -> None:
+    def __init__(self, **environment: str) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="countersign-journeys-"))
         # Root runs PostgreSQL as another account, which must reach its data below this folder.
         self.home.chmod(0o755)
@@ -64,6 +64,7 @@ class Product:
             "DEMO_AGENT": "0",
             # As below make: the supervisor ends with whoever started it, even by SIGKILL.
             "MAKELEVEL": "1",
+            **environment,
         }
 
     @property
