@@ -62,7 +62,7 @@ def test_a_finding_settles_the_plan_with_its_note(
 ) -> None:
     client.force_login(ada)
     answer = client.post(url_of(lost), {"finding": finding, "note": "I looked at invoice 4412."})
-    assert answer.status_code == 302
+    assert answer.status_code == 303
     assert Plan.objects.get().status == status
     event = Event.objects.get(action=action)
     assert event.actor_label == "ada"
