@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any, Final, cast
 
-from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 
+from audit.statements import Slot, Statement
 from plans.models import Intent, Plan
 from plans.models.plans import PlanQuerySet
 
@@ -21,6 +23,24 @@ class Role(StrEnum):
     LEADS = "leads"
     MANAGERS = "managers"
     OPERATORS = "operators"
+
+
+_PERSON: Final = Slot("person", models.BigIntegerField())
+_TARGET: Final = Slot("target", models.BigIntegerField())
+_ENTITLED: Final = Statement(
+    lambda: Group.objects.filter(
+        Q(name=Role.MANAGERS) | Q(reviewed_targets=_TARGET), user=_PERSON
+    ).only("pk")[:1]
+)
+_AS_OF_NOW: Final = Statement(
+    lambda: (
+        User.objects.filter(pk=_PERSON, is_active=True)
+        .only("pk")
+        .annotate(
+            reviews=Exists(Group.objects.filter(user=OuterRef("pk"), reviewed_targets=_TARGET))
+        )
+    )
+)
 
 
 def in_group(user: Visitor, *names: str) -> bool:
@@ -48,26 +68,26 @@ def sees(user: Visitor, plan: Plan) -> bool:
     """Whether this one plan is among the person's `visible_plans`, in one cheap query."""
     if not isinstance(user, User) or not user.is_active:
         return False
-    entitled = Q(name=Role.MANAGERS) | Q(reviewed_targets=plan.target_id)
-    return user.groups.filter(entitled).exists()
+    return _ENTITLED.first(person=user.pk, target=plan.target_id) is not None
 
 
-def reviewable_plans(user: Visitor) -> PlanQuerySet:
-    """Plans of the targets this person reviews."""
-    if not isinstance(user, User) or not user.is_active:
+def reviewable_plans(user: Visitor | Slot) -> PlanQuerySet:
+    """Plans of the targets this person reviews; a Slot stands for a person who is signed in."""
+    if not isinstance(user, User | Slot) or not getattr(user, "is_active", True):
         return Plan.objects.none()
-    return Plan.objects.filter(
-        target__in=user.groups.values("reviewed_targets").filter(reviewed_targets__isnull=False)
-    )
+    return Plan.objects.filter(target__in=_reviewed_by(user))
 
 
 def reviewable_intents(user: Visitor) -> models.QuerySet[Intent]:
     """Intents of the targets this person reviews (parked ones wait in Needs me)."""
     if not isinstance(user, User) or not user.is_active:
         return Intent.objects.none()
-    return Intent.objects.filter(
-        target__in=user.groups.values("reviewed_targets").filter(reviewed_targets__isnull=False)
-    )
+    return Intent.objects.filter(target__in=_reviewed_by(user))
+
+
+def _reviewed_by(user: User | Slot) -> models.QuerySet[Group, Any]:
+    groups = Group.objects.filter(user=cast("User", user), reviewed_targets__isnull=False)
+    return groups.values("reviewed_targets")
 
 
 def visible_intents(user: Visitor) -> models.QuerySet[Intent]:
@@ -80,12 +100,14 @@ def visible_intents(user: Visitor) -> models.QuerySet[Intent]:
 def objection(user: Visitor, plan: Plan | Intent) -> str | None:
     """Why this person cannot decide on this plan or intent, in words; None: they can.
 
-    Read afresh inside the decision's transaction (SEC-6): never from a cached session.
+    Read afresh inside the decision's transaction (SEC-6): the session's person may have been
+    switched off, or moved to other groups, since it was read.
     """
-    if not isinstance(user, User) or not user.is_active:
+    person: Any = user.pk and _AS_OF_NOW.first(person=user.pk, target=plan.target_id)
+    if not person:
         return "You are not signed in."
     if plan.agent.owner_id == user.pk:
         return f"You own {plan.agent.name}; its owner does not decide on its plans."
-    if not user.groups.filter(reviewed_targets=plan.target_id).exists():
+    if not person.reviews:
         return f"You are not in a group that reviews {plan.target.name}."
     return None

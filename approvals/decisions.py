@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Final
 
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import User
 from django.db import transaction
 
 from approvals.access import objection
@@ -66,7 +66,7 @@ def decide(person: User, plan_pk: int, ballot: Ballot) -> Plan:
 def note_refusal(person: User, plan_pk: int, verdict: str, refusal: Problem) -> None:
     """Leave the event of a verdict that its form refused before it came here (L-1, SEC-27)."""
     with transaction.atomic():
-        plan = Plan.objects.with_names().get(pk=plan_pk)
+        plan = Plan.objects.named(plan_pk)
         _record_refusal(person, plan, verdict, refusal)
 
 
@@ -97,7 +97,7 @@ def _refusal(
     about: dict[str, Any] = {"plan_id": plan.plan_id, "plan_status": plan.status}
     if plan.status == Status.PENDING and plan.decide_by <= now:
         return errors.PlanExpired(plan_id=plan.plan_id, plan_status=Status.EXPIRED)
-    if reason := objection(_as_of_now(person), plan):
+    if reason := objection(person, plan):
         return errors.NotAllowed(reason, **about)
     if plan.status != Status.PENDING:
         return _not_pending(plan, standing, about)
@@ -107,11 +107,6 @@ def _refusal(
     if refusal is None and ballot.verdict == Verdict.APPROVE:
         refusal = not_as_demanded(person, plan, ballot, now)
     return refusal
-
-
-def _as_of_now(person: User) -> User | AnonymousUser:
-    """The session's person may have been switched off since it was read (SEC-6)."""
-    return User.objects.filter(pk=person.pk).first() or AnonymousUser()
 
 
 def _not_pending(plan: Plan, standing: list[Decision], about: dict[str, Any]) -> Problem:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
-from django.db import transaction
+from django.db import models, transaction
+from django.db.models import QuerySet
 
 from approvals import titles
 from approvals.digest import shown_digest
@@ -16,6 +17,7 @@ from approvals.policies.tallies import tally
 from audit import actors
 from audit.actions import Action
 from audit.recording import record
+from audit.statements import Slot, Statement
 from plans.models import Plan
 from plans.oversight import RISK_RANK, Assessment, Wish
 from plans.status import Status
@@ -65,13 +67,17 @@ class ReviewOversight:
 
     def last_decisions(self, plans: Iterable[Plan]) -> dict[int, dict[str, Any]]:
         """The latest verdict on each plan by its pk: {verdict, note, by (username), at}."""
-        latest = (
-            Decision.objects.filter(plan__in=[plan.pk for plan in plans])
-            .order_by("plan", "-pk")
-            .distinct("plan")
-            .select_related("person")
-        )
+        asked = [plan.pk for plan in plans]
+        latest = _LAST.all(plan=asked[0]) if len(asked) == 1 else _last_decisions(plan__in=asked)
         return {decision.plan_id: _shown(decision) for decision in latest}
+
+
+def _last_decisions(**which: Any) -> QuerySet[Decision]:
+    latest = Decision.objects.filter(**which).order_by("plan", "-pk").distinct("plan")
+    return latest.select_related("person")
+
+
+_LAST: Final = Statement(lambda: _last_decisions(plan=Slot("plan", models.BigIntegerField())))
 
 
 def denied_words(policy: str) -> str:
@@ -91,7 +97,7 @@ def current(plan: Plan) -> Plan:
         found = ReviewOversight().assess(locked)
         if locked.status == Status.PENDING and found.digest != locked.digest:
             _reassess(locked, found)
-    return Plan.objects.with_names().get(pk=plan.pk)
+    return Plan.objects.named(plan.pk)
 
 
 def _reassess(plan: Plan, found: Assessment) -> None:

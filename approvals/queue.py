@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final, cast
 
 from django.contrib.auth.models import User
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import BigIntegerField, DateTimeField, Exists, F, OuterRef, Q, QuerySet
 
 from approvals.access import Role, in_group, reviewable_plans, visible_intents, visible_plans
 from approvals.filters import Cursor, Filters, Part, Tab
 from approvals.models import Decision
 from approvals.progress import LINGERS, MOVING, REACHES_BACK, SHOWN, STAYS, Progress, progress
 from audit.models import ClockTimestamp
+from audit.statements import Slot, Statement
 from plans.clock import clock
 from plans.models import Agent, Intent, Plan, Replan, Target
 from plans.models.plans import PlanQuerySet
@@ -68,7 +69,7 @@ TRAY_FIELDS = (
 )
 
 
-def needs_me(user: User) -> PlanQuerySet:
+def needs_me(user: User | Slot) -> PlanQuerySet:
     """Plans on which this person can decide at this very moment (B-6, B-9, B-11)."""
     return (
         reviewable_plans(user)
@@ -78,7 +79,7 @@ def needs_me(user: User) -> PlanQuerySet:
     )
 
 
-def parked(user: User) -> PlanQuerySet:
+def parked(user: User | Slot) -> PlanQuerySet:
     """The last plans of parked intents: planned again when this person opens them (R-3)."""
     return (
         reviewable_plans(user)
@@ -143,13 +144,14 @@ def seen_agents(targets: Collection[Target]) -> QuerySet[Agent]:
     return Agent.objects.filter(Exists(theirs)).order_by("name")
 
 
-def _agents_of(user: User) -> QuerySet[Agent, int]:
-    return Agent.objects.filter(owner=user).values_list("pk", flat=True)
+def _agents_of(user: User | Slot) -> QuerySet[Agent, int]:
+    return Agent.objects.filter(owner=cast("User", user)).values_list("pk", flat=True)
 
 
-def _decided_by(user: User) -> QuerySet[Decision, Any]:
+def _decided_by(user: User | Slot) -> QuerySet[Decision, Any]:
     """Waiting plans with a decision of this person in their round: a short list, read once."""
-    mine = Decision.objects.filter(person=user, plan__status=Status.PENDING, round=F("plan__round"))
+    whose = Decision.objects.filter(person=cast("User", user), plan__status=Status.PENDING)
+    mine = whose.filter(round=F("plan__round"))
     return mine.values_list("plan", flat=True)
 
 
@@ -203,6 +205,25 @@ def page(user: User, filters: Filters, size: int = PAGE) -> Page:
         if len(found) > size:
             break
     return Page(now, found[:size], [], _next(found, as_of, size))
+
+
+def top(user: User) -> Plan | None:
+    """The first row of Needs me with all its names: where a decision leads to."""
+    values = {"person": user.pk, "soon": clock() + URGENT}
+    return next((plan for part in _TOP for plan in part.all(**values)), None)
+
+
+def _first(plans: PlanQuerySet) -> PlanQuerySet:
+    return plans.order_by(*ORDER).with_names()[:1]
+
+
+_WHO: Final = Slot("person", BigIntegerField())
+_SOON: Final = Slot("soon", DateTimeField())
+_TOP: Final = [
+    Statement(lambda: _first(needs_me(_WHO).filter(decide_by__lte=_SOON))),
+    Statement(lambda: _first(needs_me(_WHO).filter(decide_by__gt=_SOON))),
+    Statement(lambda: _first(parked(_WHO))),
+]
 
 
 def _parts(user: User, filters: Filters, as_of: datetime) -> Iterator[tuple[Part, PlanQuerySet]]:

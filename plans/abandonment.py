@@ -28,7 +28,7 @@ def abandon(plan: Plan, *, reason: str, note: str, actor: Actor) -> tuple[Plan, 
         intent = Intent.objects.locked(plan.intent_id)
         _refuse_token(Plan.objects.get(pk=plan.pk), note)
         _, in_flight = abandon_intent(intent, reason=reason, note=note, actor=actor)
-    return Plan.objects.with_names().get(pk=plan.pk), in_flight
+    return Plan.objects.named(plan.pk), in_flight
 
 
 def _refuse_token(plan: Plan, note: str) -> None:

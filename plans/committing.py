@@ -87,7 +87,7 @@ def claim_attempt(pk: int) -> Claim | None:
         now = clock()
         if plan.status not in SENDABLE or not plan.next_attempt_at or plan.next_attempt_at > now:
             return None
-        attempts = list(plan.attempts.all())
+        attempts = list(plan.attempts.all()) if plan.attempts_made else []
         if attempts and attempts[-1].outcome == Attempt.Outcome.OPEN:
             if attempts[-1].lease_until <= now:
                 # No answer was written: we cannot prove that it was not sent.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Literal
+from typing import Any, Final, Literal, cast
 
 import structlog
+from django.db import models
 from django.db.models import Q
 
 from audit.models import ClockTimestamp
+from audit.statements import Slot, Statement
 from plans.custody import api_key_digest, api_key_id, keys_equal
 from plans.errors import MissingScope, Unauthenticated
 from plans.models import Agent, ApiKey
@@ -19,6 +21,13 @@ type Scope = Literal["plans:write", "plans:read", "replans:work", "audit:read"]
 # Writing it at every request would make every read a write.
 USE_NOTED_EVERY: Final = timedelta(minutes=1)
 _NO_KEY: Final = api_key_digest("")
+_KEY: Final = Statement(
+    lambda: (
+        ApiKey.objects.filter(key_id=Slot("key_id", models.TextField()))
+        .select_related("agent")
+        .annotate(now=ClockTimestamp())
+    )
+)
 log = structlog.get_logger(__name__)
 
 
@@ -47,18 +56,13 @@ def authenticate(authorization: str) -> Caller:
     key_id = api_key_id(full.strip()) if scheme.lower() == "bearer" else None
     if key_id is None:
         raise Unauthenticated()
-    key = (
-        ApiKey.objects.filter(key_id=key_id)
-        .select_related("agent")
-        .annotate(now=ClockTimestamp())
-        .first()
-    )
+    key = _KEY.first(key_id=key_id)
     # Compared even without a row: the time must not tell which IDs exist.
     equal = keys_equal(key.digest if key else _NO_KEY, api_key_digest(full.strip()))
-    if key is None or not equal or not _is_good(key, key.now):
+    if key is None or not equal or not _is_good(key, now := cast("Any", key).now):
         log.warning("API key refused", key_id=key_id)
         raise Unauthenticated()
-    _note_use(key, key.now)
+    _note_use(key, now)
     return Caller(key.agent, key_id, frozenset(key.scopes))
 
 

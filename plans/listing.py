@@ -10,9 +10,11 @@ from datetime import datetime
 from typing import Any, Final, cast
 
 from django.core import signing
+from django.db import models
 from django.db.models import QuerySet
 
 from audit.models import ClockTimestamp
+from audit.statements import Slot, Statement
 from plans.errors import InvalidCursor, InvalidLimit, InvalidParameter, NotFound
 from plans.feed import Cursor
 from plans.inspection import TASK_ID
@@ -33,7 +35,7 @@ class Page:
     next: str | None
 
 
-def own_plans(agent: Agent) -> QuerySet[Plan]:
+def own_plans(agent: Agent | Slot) -> QuerySet[Plan]:
     """The agent's plans with all that an answer names, and `now` of PostgreSQL's clock."""
     neighbours = [f"{side}__{name}" for side in ("replaces", "replaced_by") for name in _LEFT_OUT]
     return (
@@ -42,6 +44,15 @@ def own_plans(agent: Agent) -> QuerySet[Plan]:
         .defer(*_LEFT_OUT, *neighbours, "intent__inputs", "target__credential")
         .annotate(now=ClockTimestamp())
     )
+
+
+_AGENT: Final = Slot("agent", models.BigIntegerField())
+_OWN_PLAN: Final = Statement(
+    lambda: own_plans(_AGENT).filter(
+        target__name=Slot("target", models.TextField()),
+        plan_id=Slot("plan_id", models.TextField()),
+    )
+)
 
 
 def read_at(row: Plan | Intent) -> datetime:
@@ -53,7 +64,7 @@ def own_plan(agent: Agent, target: str, plan_id: str) -> Plan:
     """One plan of the agent's. NotFound alike for what is not there and what is not its own."""
     if not is_plan_id(plan_id) or not target.isprintable():
         raise NotFound()
-    plan = own_plans(agent).filter(target__name=target, plan_id=plan_id).first()
+    plan = _OWN_PLAN.first(agent=agent.pk, target=target, plan_id=plan_id)
     if plan is None:
         raise NotFound()
     return plan

@@ -106,7 +106,7 @@ def due() -> list[int]:
 
 def read_now(pk: int) -> Reading | None:
     """A person wants to see what the target says of an unresolved plan; it moves nothing."""
-    plan = Plan.objects.with_names().get(pk=pk)
+    plan = Plan.objects.named(pk)
     if not plan.target.reads_back:
         return None
     exchange = read_plan(plan)

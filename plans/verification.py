@@ -66,7 +66,7 @@ def _claim(pk: int) -> Plan | None:
     claimed = Plan.objects.filter(
         pk=pk, status=Status.VERIFYING, verify_at__lte=ClockTimestamp()
     ).update(verify_at=ClockTimestamp() + LEASE, verify_tries=F("verify_tries") + 1)
-    return Plan.objects.with_names().get(pk=pk) if claimed else None
+    return Plan.objects.named(pk) if claimed else None
 
 
 def _told(exchange: Exchange) -> JsonObject | None:

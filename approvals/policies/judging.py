@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from approvals.models import Policy
 from approvals.policies import conditions, facts
 from approvals.policies.conditions import Unclear
 from approvals.policies.demands import Demands, Match, added_up
+from audit.statements import Statement
 from plans.models import Operation, Plan
 from plans.oversight import RISK_RANK, Wish
+
+_ACTIVE: Final = Statement(lambda: Policy.objects.filter(active=True).order_by("name"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +25,7 @@ class Judgement:
 
 def judge(plan: Plan) -> Judgement:
     """The policies of this moment on what the target told: one query."""
-    policies = list(Policy.objects.filter(active=True).order_by("name"))
+    policies = _ACTIVE.all()
     risk = _own_risk(plan)
     if not policies:
         return Judgement(risk, Demands())
@@ -42,7 +46,7 @@ def denial(wish: Wish) -> str | None:
     What is not known yet is withheld, and only a clear yes denies: the target's own values are
     judged once they have been read.
     """
-    policies = list(Policy.objects.filter(active=True, deny=True).order_by("name"))
+    policies = [policy for policy in _ACTIVE.all() if policy.deny]
     if not policies:
         return None
     operation = wish.operation

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
+from typing import Final
 
 from django.contrib.auth.models import Group
-from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Exists, OuterRef, Q, Value
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import BigIntegerField, Exists, IntegerField, OuterRef, QuerySet
 
 from approvals.models import Decision
 from approvals.policies import quorum
 from approvals.policies.demands import Demands
+from audit.statements import Slot, Statement
 from plans.models import Plan
 
 
@@ -77,23 +79,28 @@ class Tally:
         return f"{self.given} of {needed} approvals were given on what is shown now."
 
 
-def tally(plan: Plan, demands: Demands, digest: str) -> Tally:
-    """The approvals of the plan's round on what has this digest: one query, all of this moment."""
-    rows = (
-        Decision.objects.filter(plan=plan, round=plan.round, verdict=Decision.Verdict.APPROVE)
+def _approvals() -> QuerySet[Decision]:
+    """Each with what its person may do now: `reviews` this target, `group_names`."""
+    plan, target = Slot("plan", BigIntegerField()), Slot("target", BigIntegerField())
+    groups = Group.objects.filter(user=OuterRef("person"))
+    return (
+        Decision.objects.filter(plan=plan, verdict=Decision.Verdict.APPROVE)
+        .filter(round=Slot("round", IntegerField()))
         .select_related("person")
         .annotate(
-            reviews=Exists(
-                Group.objects.filter(user=OuterRef("person"), reviewed_targets=plan.target_id)
-            ),
-            group_names=ArrayAgg(
-                "person__groups__name",
-                filter=Q(person__groups__isnull=False),
-                default=Value([]),
-            ),
+            reviews=Exists(groups.filter(reviewed_targets=target)),
+            group_names=ArraySubquery(groups.order_by("name").values("name")),
         )
         .order_by("id")
     )
+
+
+_APPROVALS: Final = Statement(_approvals)
+
+
+def tally(plan: Plan, demands: Demands, digest: str) -> Tally:
+    """The approvals of the plan's round on what has this digest: one query, all of this moment."""
+    rows = _APPROVALS.all(plan=plan.pk, round=plan.round, target=plan.target_id)
     return Tally(demands, [_vote(plan, demands, digest, row) for row in rows])
 
 

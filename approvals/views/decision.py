@@ -15,7 +15,6 @@ from django_htmx.http import (
 
 from approvals import decisions, forms, oversight, queue, rows
 from approvals.access import objection
-from approvals.filters import Filters
 from approvals.models import Decision
 from approvals.views import PersonRequest, signed_in, stepping_up
 from approvals.views.plan import is_fragment, plan_context, plan_page, seen_plan
@@ -86,12 +85,11 @@ def _has_decided(request: PersonRequest, plan: Plan) -> bool:
 
 def _next(request: PersonRequest) -> HttpResponse:
     """The top of my queue, since a decision recomputes everything; an empty queue says so."""
-    found = queue.page(request.user, Filters(), size=1).plans
-    if not found:
+    following = queue.top(request.user)
+    if following is None:
         return _go(request, "review")
     if not is_fragment(request):
-        return _go(request, rows.url_of(found[0].plan))
-    following = Plan.objects.with_names().get(pk=found[0].plan.pk)
+        return _go(request, rows.url_of(following))
     context = plan_context(request, following) | {"fragment": True}
     response = render(request, "approvals/plan.html#detail", context)
     return trigger_client_event(push_url(response, rows.url_of(following)), "decided")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from django.db import models
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
+from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from approvals import papers, queue, rows
@@ -13,8 +14,15 @@ from approvals.access import Visitor, sees
 from approvals.dossier import Dossier
 from approvals.options import Options
 from approvals.views import PersonRequest, signed_in, stepping_up
+from audit.statements import Slot, Statement
 from plans.models import Plan
 
+_BY_ID: Final = Statement(
+    lambda: Plan.objects.with_names().filter(
+        target__name=Slot("target", models.TextField()),
+        plan_id=Slot("plan_id", models.TextField()),
+    )
+)
 # What a page says about itself when it asks whether it is still true.
 STATE = "Plan-State"
 
@@ -52,8 +60,8 @@ def plan_page(request: PersonRequest, context: dict[str, Any], status: int = 200
 
 def seen_plan(user: Visitor, target: str, plan_id: str) -> Plan:
     """404 for what this person may not see: not yours is not there (SEC-4)."""
-    plan = get_object_or_404(Plan.objects.with_names(), target__name=target, plan_id=plan_id)
-    if not sees(user, plan):
+    plan = _BY_ID.first(target=target, plan_id=plan_id)
+    if plan is None or not sees(user, plan):
         raise Http404
     return plan
 

@@ -47,7 +47,7 @@ def _first(request: PersonRequest, page: queue.Page) -> dict[str, Any]:
     """The plan on the right: the top of the list, read whole."""
     if not page.plans:
         return {}
-    plan = Plan.objects.with_names().get(pk=page.plans[0].plan.pk)
+    plan = Plan.objects.named(page.plans[0].plan.pk)
     return plan_context(request, plan) | {"opened": f"plan-{plan.pk}"}
 
 

@@ -11,6 +11,7 @@ from django.db.models import Q
 
 from audit.models import ClockTimestamp
 from audit.recording import Subject
+from audit.statements import Slot, Statement
 from plans.models.agents import Agent
 from plans.models.intents import Intent
 from plans.models.targets import Operation, Target
@@ -25,9 +26,13 @@ class PlanQuerySet(models.QuerySet["Plan"]):
         """Everything a page, an answer or an event names, in the same query."""
         return self.select_related("target", "operation", "agent__owner", "intent")
 
+    def named(self, pk: int) -> Plan:
+        """The plan of this key, `with_names`. Raises Plan.DoesNotExist."""
+        return _NAMED.get(pk=pk)
+
     def locked(self, pk: int) -> Plan:
         """The plan under its row lock. Compare clocks only in a later statement (B-3)."""
-        return self.with_names().select_for_update(of=("self",)).get(pk=pk)
+        return _LOCKED.get(pk=pk)
 
     def locked_with_intent(self, pk: int) -> Plan:
         """The plan under its lock, after its intent's: for a change that may reach both."""
@@ -246,6 +251,13 @@ class Plan(models.Model):
             task_id=self.task_id,
             title=self.title,
         )
+
+
+_PK: Final = Slot("pk", models.BigIntegerField())
+_NAMED: Final = Statement(lambda: Plan.objects.with_names().filter(pk=_PK))
+_LOCKED: Final = Statement(
+    lambda: Plan.objects.with_names().select_for_update(of=("self",)).filter(pk=_PK)
+)
 
 
 class Evidence(models.Model):

@@ -1,0 +1,120 @@
+"""Queries on the hot path, composed once: Django would compose the same SQL anew at every call.
+
+For a plan with everything it names that takes several times as long as PostgreSQL needs to answer.
+This lies at the bottom, beside the clock, because every layer reads rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, cast
+
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models import Expression, Field, Model, QuerySet
+from django.db.models.query import get_related_populators
+from django.db.transaction import TransactionManagementError
+
+
+class Slot(Expression):
+    """Where a value goes that is known only when the statement runs."""
+
+    def __init__(self, name: str, output_field: Field[Any, Any]) -> None:
+        super().__init__(output_field=output_field)
+        self.name = name
+
+    def as_sql(self, compiler: Any, connection: Any, **_: Any) -> Any:
+        return "%s", (self,)
+
+
+@dataclass(frozen=True, slots=True)
+class _Composed:
+    """What Django finds out about a query before it runs it."""
+
+    sql: str
+    params: tuple[Any, ...]
+    compiler: Any
+    converters: dict[int, Any]
+    start: int
+    attributes: list[str]
+    populators: list[Any]
+    annotations: dict[str, int]
+    fetch_mode: Any
+    locks: bool
+
+
+class Statement[M: Model]:
+    """A queryset of model instances, with a `Slot` for every value that changes.
+
+    `build` makes the queryset, at the first run. `select_related`, `defer`, `annotate` and
+    `select_for_update` work as ever; `prefetch_related` and slices that change do not.
+    """
+
+    def __init__(self, build: Callable[[], QuerySet[M]]) -> None:
+        self._build = build
+        self._composed: _Composed | None = None
+
+    def all(self, **values: Any) -> list[M]:
+        """The rows for these values of the slots, by name."""
+        made = self._composed or self._compose()
+        connection = connections[DEFAULT_DB_ALIAS]
+        if made.locks and connection.get_autocommit():
+            raise TransactionManagementError("a row lock needs a transaction")
+        params = [values[p.name] if isinstance(p, Slot) else p for p in made.params]
+        with connection.cursor() as cursor:
+            cursor.execute(made.sql, params)
+            found = cursor.fetchall()
+        compiler = copy(made.compiler)
+        compiler.connection = connection
+        rows = compiler.apply_converters(found, made.converters) if made.converters else found
+        return [self._instance(made, row) for row in rows]
+
+    def first(self, **values: Any) -> M | None:
+        """The first row, which needs no order where there can be but one."""
+        found = self.all(**values)
+        return found[0] if found else None
+
+    def get(self, **values: Any) -> M:
+        """The one row. Raises the model's DoesNotExist."""
+        found = self.first(**values)
+        if found is None:
+            model: Any = self._build().model
+            raise model.DoesNotExist(f"There is no such {model._meta.verbose_name}.")
+        return found
+
+    def _instance(self, made: _Composed, row: Any) -> M:
+        end = made.start + len(made.attributes)
+        model = made.compiler.klass_info["model"]
+        values = row[made.start : end]
+        found = model.from_db(DEFAULT_DB_ALIAS, made.attributes, values, fetch_mode=made.fetch_mode)
+        for populator in made.populators:
+            populator.populate(row, found)
+        for name, position in made.annotations.items():
+            setattr(found, name, row[position])
+        return cast("M", found)
+
+    def _compose(self) -> _Composed:
+        """Two threads may both do it: the second one's result replaces an equal one."""
+        queryset = self._build()
+        compiler: Any = queryset.query.get_compiler(DEFAULT_DB_ALIAS)
+        sql, params = compiler.as_sql()
+        fetch_mode = cast("Any", queryset)._fetch_mode
+        fields = compiler.klass_info["select_fields"]
+        start, end = fields[0], fields[-1] + 1
+        made = _Composed(
+            sql=sql,
+            params=tuple(params),
+            compiler=compiler,
+            converters=compiler.get_converters([c[0] for c in compiler.select]),
+            start=start,
+            attributes=[column[0].target.attname for column in compiler.select[start:end]],
+            populators=get_related_populators(
+                compiler.klass_info, compiler.select, DEFAULT_DB_ALIAS, fetch_mode
+            ),
+            annotations=dict(compiler.annotation_col_map or {}),
+            fetch_mode=fetch_mode,
+            locks=queryset.query.select_for_update,
+        )
+        self._composed = made
+        return made
