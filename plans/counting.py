@@ -8,13 +8,14 @@ after it happened. After an upgrade they catch up with an old trail at BATCH tim
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any, Final
 
 from django.db import connection, transaction
 
-from audit import eras
 from audit.actions import Action
 from plans.models import CountedUpTo
+from plans.walking import TO_HERE, Here, next_page
 
 BATCH: Final = 2_000
 ROUNDS: Final = 5
@@ -30,15 +31,6 @@ WORDS: Final = {
     Action.REPLAN_QUEUED: "cause",
 }
 
-_PAGE: Final = "FROM audit_event AS e WHERE e.era = %(era)s AND (e.xid, e.id) > (%(xid)s, %(id)s)"
-_END: Final = f"""
-    SELECT xid, id, count(*) OVER () FROM (
-        SELECT e.xid, e.id {_PAGE} AND e.xid < CASE WHEN %(old)s THEN {2**63 - 1}
-            ELSE pg_snapshot_xmin(pg_current_snapshot())::text::bigint END
-        ORDER BY e.xid, e.id LIMIT %(most)s
-    ) AS page ORDER BY xid DESC, id DESC LIMIT 1
-"""
-_TO_HERE: Final = f"{_PAGE} AND (e.xid, e.id) <= (%(to_xid)s, %(to_id)s)"
 _ADD: Final = """
     ON CONFLICT (action, word, target, status) DO UPDATE SET
         value = c.value + excluded.value, seconds = c.seconds + excluded.seconds
@@ -52,7 +44,7 @@ _COUNT: Final = f"""
     INSERT INTO plans_counter AS c (action, word, target, status, value, seconds)
     SELECT e.action, left(coalesce({_WORD}, ''), 40), e.target,
         CASE WHEN e.to_status <> e.from_status THEN e.to_status ELSE '' END, count(*), 0
-    {_TO_HERE} GROUP BY 1, 2, 3, 4 {_ADD}
+    {TO_HERE} GROUP BY 1, 2, 3, 4 {_ADD}
 """
 _MEASURE: Final = f"""
     INSERT INTO plans_counter AS c (action, word, target, status, value, seconds)
@@ -61,7 +53,7 @@ _MEASURE: Final = f"""
     FROM (
         SELECT e.target, greatest(
             0, extract(epoch FROM p.first_sent_at - p.approved_at)::float8) AS waited
-        FROM (SELECT e.target, e.intent_id, e.plan_id {_TO_HERE}
+        FROM (SELECT e.target, e.intent_id, e.plan_id {TO_HERE}
             AND e.action = '{Action.ATTEMPT_STARTED}' AND e.details ->> 'number' = '1') AS e
         JOIN plans_plan AS p ON p.intent_id = e.intent_id AND p.plan_id = e.plan_id
         WHERE p.approved_at IS NOT NULL AND p.first_sent_at IS NOT NULL
@@ -88,18 +80,15 @@ def count_page(most: int = BATCH) -> int:
         here = CountedUpTo.objects.select_for_update(skip_locked=True).first()
         if here is None:
             return 0
-        for era in (number for number in eras.known() if number >= here.era):
-            place = (here.xid, here.event_id) if era == here.era else (0, 0)
-            page = {"era": era, "xid": place[0], "id": place[1], "most": most}
-            cursor.execute(_END, page | {"old": era != eras.known()[-1]})
-            if end := cursor.fetchone():
-                _fold(cursor, page | {"to_xid": end[0], "to_id": end[1]})
-                CountedUpTo.objects.update(era=era, xid=end[0], event_id=end[1])
-                return int(end[2])
-    return 0
+        page = next_page(cursor, Here(here.era, here.xid, here.event_id), most)
+        if page is None:
+            return 0
+        _fold(cursor, page.place)
+        CountedUpTo.objects.update(**asdict(page.end))
+        return page.events
 
 
-def _fold(cursor: Any, page: dict[str, Any]) -> None:
+def _fold(cursor: Any, page: dict[str, int]) -> None:
     cursor.execute(_COUNT, page)
     cursor.execute(_MEASURE, page | {"bounds": list(BOUNDS), "buckets": list(BUCKETS)})
 
