@@ -34,12 +34,12 @@ class Broken(Exception):
         self.detail = detail
 
 
-def read_answer(stream: BufferedIOBase) -> tuple[int, dict[str, str], bytes]:
-    """Return status, headers (lower-case names) and body (at most `BODY_CAP` bytes).
+def read_answer(stream: BufferedIOBase, cap: int = BODY_CAP) -> tuple[int, dict[str, str], bytes]:
+    """Return status, headers (lower-case names) and body (at most `cap` bytes).
 
     Raises `Broken`, and whatever the stream raises (time-outs, resets).
     """
-    reader = _Reader(stream)
+    reader = _Reader(stream, cap)
     status, headers = _read_head(reader)
     while 100 <= status < 200 and status != 101:
         status, headers = _read_head(reader)
@@ -51,8 +51,9 @@ def read_answer(stream: BufferedIOBase) -> tuple[int, dict[str, str], bytes]:
 class _Reader:
     """Bounded, complete lines without control characters, and exact lengths."""
 
-    def __init__(self, stream: BufferedIOBase) -> None:
+    def __init__(self, stream: BufferedIOBase, cap: int) -> None:
         self.stream = stream
+        self.cap = cap
         self.budget = HEAD_CAP
         self.begun = False
 
@@ -69,6 +70,10 @@ class _Reader:
         if not line.endswith(b"\r\n") or _CONTROL.search(line, 0, len(line) - 2):
             raise Broken("malformed", "a control character in the header")
         return line
+
+    def check_size(self, size: int) -> None:
+        if size > self.cap:
+            raise Broken("too-large", f"the body is larger than {self.cap // 1024} KiB")
 
     def exactly(self, size: int) -> bytes:
         data = self.stream.read(size)
@@ -98,16 +103,16 @@ def _read_body(reader: _Reader, status: int, headers: dict[str, str]) -> bytes:
     if coding is not None:
         if length is not None or coding.lower() != "chunked":
             raise Broken("malformed", "the framing of the body is ambiguous")
-        reader.budget = BODY_CAP
+        reader.budget = reader.cap
         return b"".join(_chunks(reader))
     if length is None:
         # The end of the connection is the end of the body; only its JSON can tell if it is whole.
-        body = reader.stream.read(BODY_CAP + 1)
-        _check_size(len(body))
+        body = reader.stream.read(reader.cap + 1)
+        reader.check_size(len(body))
         return body
     if not _LENGTH.fullmatch(length):
         raise Broken("malformed", "the length of the body is ambiguous")
-    _check_size(int(length))
+    reader.check_size(int(length))
     return reader.exactly(int(length))
 
 
@@ -115,7 +120,7 @@ def _chunks(reader: _Reader) -> Iterator[bytes]:
     total = 0
     while size := _chunk_size(reader.line()):
         total += size
-        _check_size(total)
+        reader.check_size(total)
         yield reader.exactly(size)
         if reader.exactly(2) != b"\r\n":
             raise Broken("malformed", "a chunk has no end")
@@ -128,8 +133,3 @@ def _chunk_size(line: bytes) -> int:
     if match is None:
         raise Broken("malformed", "that is not a chunk")
     return int(match[1], 16)
-
-
-def _check_size(size: int) -> None:
-    if size > BODY_CAP:
-        raise Broken("too-large", "the body is larger than 1 MiB")

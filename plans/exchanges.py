@@ -24,7 +24,7 @@ class Revealable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a target lives and how long we wait for it; times in seconds (T-4)."""
+    """Where a target lives and how long we wait for it; seconds, and bytes of a body (T-4)."""
 
     base_url: str
     internal: bool
@@ -32,6 +32,7 @@ class Endpoint:
     connect_timeout: float = 5.0
     read_timeout: float = 30.0
     total_timeout: float = 45.0
+    answer_cap: int = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

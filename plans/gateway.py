@@ -122,7 +122,8 @@ def exchange(
         if clock.passed():
             return NotSent("connect", "no time was left for the first byte")
         failpoint("send.before", call.headers.get("Plan-Id"))
-        return _conversation(connection, request, clock, call.headers.get("Plan-Id"))
+        cap, plan_id = endpoint.answer_cap, call.headers.get("Plan-Id")
+        return _conversation(connection, request, clock, cap, plan_id)
 
 
 def _nothing() -> None:
@@ -204,14 +205,14 @@ def _not_sent(fault: Exception) -> NotSent:
 
 
 def _conversation(
-    connection: socket.socket, request: bytes, clock: _Clock, plan_id: str | None
+    connection: socket.socket, request: bytes, clock: _Clock, cap: int, plan_id: str | None
 ) -> Answer | NoAnswer:
     """Send, read, and turn every way this can break off into its reason (T-5)."""
     try:
         heard_out = _send(connection, request)
         failpoint("send.after", plan_id)
         with connection.makefile("rb") as stream:
-            status, headers, body = read_answer(stream)
+            status, headers, body = read_answer(stream, cap)
     except Broken as broken:
         reason = "reset" if broken.reason == "closed" and not heard_out else broken.reason
         return NoAnswer(reason, broken.detail, clock.elapsed_ms())
