@@ -7,11 +7,12 @@ from typing import Any, Final
 from django.db import models, transaction
 
 from plans import custody
-from plans.models import Plan, Target
+from plans.models import Plan, Target, Webhook
 
 SECRETS: Final[tuple[tuple[type[models.Model], tuple[str, ...]], ...]] = (
     (Target, ("credential",)),
     (Plan, ("token", "commit_body")),
+    (Webhook, ("secret", "old_secret")),
 )
 
 

@@ -2,6 +2,7 @@
 
 from plans.models.agents import Agent, ApiKey
 from plans.models.attempts import Attempt
+from plans.models.deliveries import Delivery, DeliveryAttempt, ToldUpTo, Webhook
 from plans.models.intents import Intent
 from plans.models.plans import Evidence, Plan
 from plans.models.replans import Replan
@@ -16,6 +17,8 @@ __all__ = [
     "Attempt",
     "CountedUpTo",
     "Counter",
+    "Delivery",
+    "DeliveryAttempt",
     "EmergencyStop",
     "Evidence",
     "Heartbeat",
@@ -26,5 +29,7 @@ __all__ = [
     "Target",
     "TargetHealth",
     "Task",
+    "ToldUpTo",
+    "Webhook",
     "Write",
 ]

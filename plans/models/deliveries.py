@@ -1,0 +1,166 @@
+"""Webhooks: where an agent's events are told to, and how each telling went (W-1)."""
+
+from __future__ import annotations
+
+import uuid
+from typing import ClassVar, Self
+
+from django.db import models
+
+from audit.models import ClockTimestamp, Event
+from plans.models.agents import Agent
+
+
+class WebhookQuerySet(models.QuerySet["Webhook"]):
+    def on(self) -> Self:
+        """Those that are told anything."""
+        return self.filter(on_since__isnull=False)
+
+
+class Webhook(models.Model):
+    """A receiver of an agent's events, set by a person. Its address is never edited (SEC-18).
+
+    Without `on_since` it is off, and `off_reason` says why.
+    """
+
+    class Off(models.TextChoices):
+        PERSON = "person", "switched off by a person"
+        GONE = "gone", "the receiver answered 410: it is gone"
+        EXHAUSTED = "exhausted", "a delivery failed for three days"
+
+    agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="webhooks")
+    url = models.CharField(max_length=500)
+    internal = models.BooleanField(
+        default=False, help_text="Loopback and private addresses allowed"
+    )
+    # Encrypted by custody. The old one signs beside the new one until it is destroyed.
+    secret = models.BinaryField(null=True, editable=False)
+    old_secret = models.BinaryField(null=True, editable=False)
+    old_secret_until = models.DateTimeField(null=True, editable=False)
+    # Raised by every rotation: a form is for the secret that its page was about.
+    secret_number = models.PositiveIntegerField(default=1, editable=False)
+    on_since = models.DateTimeField(null=True)
+    off_at = models.DateTimeField(null=True)
+    off_reason = models.CharField(max_length=10, choices=Off.choices, blank=True)
+    # One delivery at a time: a receiver that hangs holds one thread, and no other receiver.
+    lease = models.UUIDField(null=True, editable=False)
+    not_before = models.DateTimeField(null=True, editable=False)
+    failing_since = models.DateTimeField(null=True, editable=False)
+    created_by = models.CharField(max_length=200)
+    created_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
+
+    objects = WebhookQuerySet.as_manager()
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            # A form that is sent twice makes one.
+            models.UniqueConstraint(fields=["agent", "url"], name="one_webhook_per_address"),
+            models.CheckConstraint(
+                name="a_webhook_is_on_or_says_why_not",
+                condition=models.Q(on_since__isnull=True, off_at__isnull=False)
+                & ~models.Q(off_reason="")
+                | models.Q(on_since__isnull=False, off_at=None, off_reason=""),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"webhook {self.pk} of {self.agent_id}"
+
+
+class Delivery(models.Model):
+    """One event for one webhook: the row is the queue, and its attempts are the log."""
+
+    class Status(models.TextChoices):
+        WAITING = "waiting", "waiting"
+        DELIVERED = "delivered", "delivered"
+        GIVEN_UP = "given_up", "given up"
+        CANCELLED = "cancelled", "cancelled"
+
+    # `webhook-id`, the same in every attempt.
+    uid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
+    webhook = models.ForeignKey(Webhook, on_delete=models.PROTECT, related_name="deliveries")
+    event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="+")
+    status = models.CharField(max_length=10, choices=Status.choices, default=Status.WAITING)
+    # Of the schedule, begun anew by "Send again"; `attempts_made` counts them all.
+    tries = models.PositiveIntegerField(default=0)
+    attempts_made = models.PositiveIntegerField(default=0)
+    next_attempt_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
+    closed_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["webhook", "event"], name="one_delivery_per_event"),
+            # What waits has a time to wait for; nothing else is ever sent.
+            models.CheckConstraint(
+                name="what_waits_is_due_some_time",
+                condition=models.Q(status="waiting", next_attempt_at__isnull=False, closed_at=None)
+                | ~models.Q(status="waiting")
+                & models.Q(next_attempt_at=None, closed_at__isnull=False),
+            ),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(
+                fields=["webhook", "next_attempt_at"],
+                name="delivery_due",
+                condition=models.Q(status="waiting"),
+            ),
+            models.Index(fields=["webhook", "-id"], name="delivery_log"),
+            models.Index(
+                fields=["closed_at"],
+                name="delivery_closed",
+                condition=models.Q(closed_at__isnull=False),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"delivery {self.uid} of {self.webhook_id}"
+
+    @property
+    def message_id(self) -> str:
+        return f"msg_{self.uid.hex}"
+
+
+class DeliveryAttempt(models.Model):
+    """One HTTP call. Of the answer only its status is kept, or the word for having none."""
+
+    class Outcome(models.TextChoices):
+        OPEN = "open", "on its way"
+        DELIVERED = "delivered", "delivered"
+        REFUSED = "refused", "refused"
+        NO_ANSWER = "no_answer", "no answer"
+        NOT_SENT = "not_sent", "not sent"
+        LOST = "lost", "lost with its worker"
+
+    delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="attempts")
+    number = models.PositiveIntegerField()
+    outcome = models.CharField(max_length=10, choices=Outcome.choices, default=Outcome.OPEN)
+    http_status = models.PositiveSmallIntegerField(null=True)
+    fault = models.CharField(max_length=200, blank=True)
+    elapsed_ms = models.FloatField(null=True)
+    started_at = models.DateTimeField(db_default=ClockTimestamp())
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.UniqueConstraint(fields=["delivery", "number"], name="one_row_per_telling"),
+        ]
+
+    def __str__(self) -> str:
+        return f"attempt {self.number} of {self.delivery_id}"
+
+
+class ToldUpTo(models.Model):
+    """The last event of the trail that was made into deliveries: one row."""
+
+    id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
+    era = models.PositiveIntegerField(default=0)
+    xid = models.BigIntegerField(default=0)
+    event_id = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints: ClassVar[list[models.BaseConstraint]] = [
+            models.CheckConstraint(name="one_told_up_to", condition=models.Q(id=1)),
+        ]
+
+    def __str__(self) -> str:
+        return f"era {self.era}, {self.xid}, {self.event_id}"
