@@ -38,6 +38,10 @@ STEPS: Final[Mapping[str, str]] = {
     "replan.answered": "the dry run's answer is in hand",
     "replan.inside": "the new revision is about to be written, under the intent's lock",
     "replan.recorded": "the new revision is committed, and not read back",
+    "hook.claimed": "a delivery's attempt is committed, and no socket is open",
+    "hook.answered": "the receiver's answer is in hand, and not written",
+    "hook.inside": "the delivery's outcome is written and not committed",
+    "hook.told": "the deliveries of new events are written and not committed",
     "seal.before": "the rows are chosen, and no seal is written",
     "seal.inside": "the seal is written and not committed",
 }

@@ -47,6 +47,8 @@ PHRASES: Final[dict[str, Phrase]] = {
     "state": phrases.word("kind", "nothing"),
     "changes": phrases.listed("changed", phrases.moved, "it does not say what changed"),
     "differences": phrases.listed("differences", phrases.differs, "the read-back is another"),
+    "address": phrases.detail("address", "an address"),
+    "message": phrases.detail("message", "a message"),
     "asked_by": phrases.detail("asked_by", "another person"),
     "settings": phrases.listed("changed", phrases.configured, "nothing more is known"),
 }
@@ -104,6 +106,12 @@ SENTENCES: Final[dict[str, str]] = {
     A.CONFIG_APPLIED: "{actor} changed {kind} {name}: {settings}",
     A.API_KEY_CREATED: "{actor} made API key {key_id} for {agent}",
     A.API_KEY_REVOKED: "{actor} revoked API key {key_id} of {agent}",
+    A.WEBHOOK_ADDED: "{actor} lets {agent}'s events be sent to {address}",
+    A.WEBHOOK_ON: "{actor} switched {agent}'s webhook to {address} on",
+    A.WEBHOOK_OFF: "{actor} switched {agent}'s webhook to {address} off{because}",
+    A.WEBHOOK_SECRET_ROTATED: "{actor} made a new secret for {agent}'s webhook to {address}",
+    A.WEBHOOK_SECRET_RETIRED: "The old secret of {agent}'s webhook to {address} signs no more",
+    A.WEBHOOK_SENT_AGAIN: "{actor} had {message} sent again to {agent}'s webhook at {address}",
     A.SIGNED_IN: "{actor} signed in",
     A.SIGN_IN_FAILED: "Signing in as {actor} failed",
     A.AUDIT_ERA_BEGAN: "Era {number} of the trail began{because}",
@@ -132,6 +140,12 @@ VARIANTS: Final[dict[tuple[str, str, Any], str]] = {
     (A.PLAN_COMMITTED, "replayed", True): "{target} applied {plan}; the stored answer came back",
     (A.ATTEMPT_CLOSED, "outcome", "not_sent"): "Attempt {number} for {plan} never left{because}",
     (A.REPLAN_QUEUED, "cause", "first"): "The first plan for {intent} was queued",
+    (A.WEBHOOK_OFF, "off", "gone"): (
+        "{agent}'s webhook to {address} is off: the receiver says that it is gone"
+    ),
+    (A.WEBHOOK_OFF, "off", "exhausted"): (
+        "{agent}'s webhook to {address} is off: {message} failed for three days"
+    ),
     (A.CONFIG_APPLIED, "created", True): "{actor} made {kind} {name}: {settings}",
     (A.AUDIT_VERIFIED, "holds", True): "{actor} verified the trail up to {sealed_at}: it holds",
 }
@@ -150,6 +164,7 @@ TONES: Final[dict[str, str]] = {
             A.PLAN_UNVERIFIED,
             A.AUDIT_ERA_BEGAN,
             A.EMERGENCY_RELEASE_ASKED,
+            A.WEBHOOK_OFF,
         ],
         "warn",
     ),

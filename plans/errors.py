@@ -156,6 +156,10 @@ class NotUnresolved(Problem, status=409, title="Not unresolved", next_action="wa
     """Only a plan whose outcome could not be found out can be settled by a person."""
 
 
+class WebhookChanged(Problem, status=409, title="Webhook changed"):
+    """The webhook is not, or no longer, as this asks for. Look at it again."""
+
+
 class TargetInUse(Problem, status=409, title="Target in use", next_action="wait"):
     """The target has plans in flight: its origin and credential cannot change now."""
 

@@ -69,7 +69,7 @@ def read(agent: Agent, after: Cursor, limit: int) -> tuple[list[dict[str, Any]],
     told = rows.filter(~Q(to_status="") | Q(action__in=TOLD)).order_by("era", "xid", "id")
     events = list(told[:limit])
     end = Cursor(events[-1].era, events[-1].xid, events[-1].pk) if events else after
-    return [_as_item(event) for event in events], end
+    return [as_item(event) for event in events], end
 
 
 def _horizon() -> int:
@@ -79,7 +79,8 @@ def _horizon() -> int:
     return int(row[0])
 
 
-def _as_item(event: Event) -> dict[str, Any]:
+def as_item(event: Event) -> dict[str, Any]:
+    """One event as agents are told it."""
     return {
         "id": event.pk,
         "at": rfc3339(event.at),

@@ -32,6 +32,11 @@ OURS = frozenset(
 )
 
 
+def is_path(text: str) -> bool:
+    """Whether `text` is a path, perhaps with a query, that cannot be read as anything else."""
+    return _PATH.fullmatch(text) is not None
+
+
 class Unsendable(ValueError):
     """The request itself is wrong; nothing was opened. Names no value, for one may be a secret."""
 
@@ -41,7 +46,7 @@ def render(origin: Origin, endpoint: Endpoint, call: Call) -> bytes:
 
     Raises `Unsendable` for a method, path or header that could be read as two.
     """
-    if not _METHOD.fullmatch(call.method) or not _PATH.fullmatch(call.path):
+    if not _METHOD.fullmatch(call.method) or not is_path(call.path):
         raise Unsendable("the method or path is not one we send")
     headers = {
         "host": origin.authority,

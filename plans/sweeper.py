@@ -19,7 +19,18 @@ import structlog
 from django.db import transaction
 
 from audit import actors, seals
-from plans import committing, counting, expiry, intents, replanning, resolving, verification
+from plans import (
+    committing,
+    counting,
+    expiry,
+    intents,
+    receivers,
+    replanning,
+    resolving,
+    telling,
+    verification,
+    webhooks,
+)
 from plans.clock import clock
 from plans.errors import NotReplannable
 from plans.lifecycle import Verb, allowed, transition
@@ -34,11 +45,13 @@ BATCH: Final = 200
 
 
 class Lane(StrEnum):
-    """Who does it: the rows' own work, commits, and everything else that calls a target."""
+    """Who does it: the rows' own work, commits, all else that calls a target, and webhooks."""
 
     ROWS = "rows"
     COMMITS = "commits"
     READS = "reads"
+    HOOKS = "hooks"
+    TELLS = "tells"
     SEALS = "seals"
     COUNTS = "counts"
 
@@ -69,6 +82,7 @@ def due_work() -> list[Work]:
         (verification.verify, partial(verification.due, HEAD_START), Lane.READS),
         (replanning.run, partial(replanning.due, HEAD_START), Lane.READS),
         (make_others_stale, committed_over_others, Lane.ROWS),
+        (webhooks.deliver, webhooks.due, Lane.HOOKS),
     )
     work = [Work(act, pk, lane) for act, find, lane in finders for pk in find()]
     return work + [Work(end_lifespan, pk, Lane.ROWS) for pk in outlived()]
@@ -84,10 +98,18 @@ def count(most: int) -> None:
     counting.count_all(most)
 
 
+def tell(most: int) -> None:
+    """Make what happened into deliveries, and forget what is long over (W-1)."""
+    telling.tell_all(most)
+    receivers.retire_secrets()
+    telling.prune()
+
+
 # Due every second, whatever else is: they are about no row.
 EVERY_SECOND: Final = (
     Work(seal, seals.MOST_ROWS, Lane.SEALS),
     Work(count, counting.BATCH, Lane.COUNTS),
+    Work(tell, telling.BATCH, Lane.TELLS),
 )
 
 

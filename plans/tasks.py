@@ -8,7 +8,7 @@ import structlog
 from celery import Task, shared_task
 from django.db import transaction
 
-from plans import replanning, sweeper, verification
+from plans import replanning, sweeper, verification, webhooks
 from plans.models import Plan
 from plans.status import REPLANNED, Status
 
@@ -32,6 +32,12 @@ def run_replan(pk: int) -> None:
     plan = replanning.run(pk)
     if plan is not None:
         verification.verify(plan)
+
+
+@shared_task
+def deliver_webhook(pk: int) -> None:
+    """Rung when a person wants something sent again; all else the sweep finds (W-1)."""
+    webhooks.deliver(pk)
 
 
 def ring_for(plan: Plan) -> None:
