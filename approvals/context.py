@@ -40,7 +40,13 @@ class Navigation:
 
 
 # Pages that are read while one is "in" another section of the head.
-SECTIONS = {"plan": "review", "decision": "review", "insights": "audit"}
+SECTIONS = {
+    "plan": "review",
+    "decision": "review",
+    "insights": "audit",
+    "finding": "unresolved",
+    "reading": "unresolved",
+}
 
 
 def navigation(request: HttpRequest) -> dict[str, Any]:

@@ -97,6 +97,12 @@ class Case:
         return sorted(self.plan.attempts.all(), key=lambda attempt: -attempt.number)
 
     @property
+    def telling(self) -> Attempt | None:
+        """The newest attempt with an answer, else the newest: it is shown open."""
+        answered = [attempt for attempt in self.attempts if attempt.http_status is not None]
+        return next(iter(answered or self.attempts), None)
+
+    @property
     def tone(self) -> str:
         return READINGS[self._kind][0] if self.plan.last_reading else ""
 
@@ -112,6 +118,14 @@ class Case:
             return datetime.fromisoformat(str((self.plan.last_reading or {}).get("at")))
         except ValueError:
             return None
+
+    @property
+    def reason(self) -> str:
+        """Why, where the word for the reading and its status do not say it already."""
+        reading = self.plan.last_reading or {}
+        said = (str(reading.get("kind")), f"status-{reading.get('http_status')}", "None")
+        reason = str(reading.get("reason"))
+        return "" if reason in said else reason
 
     @property
     def _kind(self) -> str:
