@@ -57,7 +57,7 @@ def approvals(papers: Papers) -> Approvals:
         more=more,
         too_few=most < demands.approvals_required and not more,
         policies=list(demands.policies),
-        asks=_asks(demands),
+        asks=asks(demands),
         unclear=_readable(demands.unclear),
         withheld=_readable(demands.withheld),
     )
@@ -87,13 +87,14 @@ def _needs(demands: Demands, groups: Iterable[str]) -> str:
     return " and ".join(f"{count} of {group}" for group, count in demands.groups.items())
 
 
-def _asks(demands: Demands) -> list[str]:
-    asks = ["a note"] if demands.note else []
+def asks(demands: Demands) -> list[str]:
+    """What each approval needs beside the right person."""
+    found = ["a note"] if demands.note else []
     if demands.step_up:
-        asks.append("a sign-in within the last five minutes")
+        found.append("a sign-in within the last five minutes")
     if demands.dwell_seconds:
-        asks.append(f"a look of at least {demands.dwell_seconds} s")
-    return asks
+        found.append(f"a look of at least {demands.dwell_seconds} s")
+    return found
 
 
 def _readable(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
+from django.db.models import Count, Q
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from approvals.access import Role, in_group, may_stop
+from approvals.rules import rules
 from approvals.views import PersonRequest, signed_in
 from audit import actors
 from plans import circuits, emergency, health
 from plans.clock import clock
 from plans.errors import NotAllowed
-from plans.models import Agent, Target
+from plans.models import Agent, Target, Webhook
 from plans.sending import resend_seconds
 
 
@@ -47,6 +49,7 @@ def _what_is_known() -> dict[str, Any]:
     return {
         "targets": [(target, wellbeing[target.pk], resend_seconds(target)) for target in targets],
         "agents": agents,
+        "rules": rules(),
     }
 
 

@@ -1,0 +1,48 @@
+"""Policies as an operator reads them on the settings page: what each asks for, in words (B-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from approvals.models import Policy
+from approvals.policies import conditions
+from approvals.policies.demands import Demands, Match, added_up
+from approvals.standing import asks
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`version` is that of a plan which this policy alone matches; `fault`: CEL refuses it."""
+
+    policy: Policy
+    demands: Demands
+    fault: str
+
+    @property
+    def version(self) -> str:
+        return self.demands.version
+
+    @property
+    def asks(self) -> list[str]:
+        """What it adds to a plan on which the condition holds; never empty."""
+        return list(self._asks())
+
+    def _asks(self) -> Iterator[str]:
+        if self.policy.deny:
+            yield "nobody can approve it"
+            return
+        people = [f"{count} of {group}" for group, count in self.demands.groups.items()]
+        yield " and ".join(people) or "one reviewer of the target"
+        yield from asks(self.demands)
+        if self.policy.raise_risk:
+            yield f"its risk is at least {self.policy.raise_risk}"
+
+
+def rules() -> list[Rule]:
+    """Every policy, those in force first; one query."""
+    found = Policy.objects.order_by("-active", "name")
+    return [
+        Rule(policy, added_up([Match(policy)]), conditions.complaint(policy.when) or "")
+        for policy in found
+    ]
