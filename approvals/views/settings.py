@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.db.models import Count, Q
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
@@ -17,7 +16,7 @@ from audit import actors
 from plans import circuits, emergency, health
 from plans.clock import clock
 from plans.errors import NotAllowed
-from plans.models import Agent, Target, Webhook
+from plans.models import Agent, Target
 from plans.sending import resend_seconds
 
 
