@@ -280,3 +280,11 @@ def test_a_finding_leads_back_to_its_page_of_the_list(desk: Client, make_plan: M
     query = next_of(desk.get("/unresolved/").text)
     answer = desk.post(address(plans[22], query=query), {"finding": "applied", "note": "Seen."})
     assert answer.headers["Location"] == f"/unresolved/{query}"
+
+
+def test_the_page_of_the_plan_does_not_promise_what_may_have_happened(
+    desk: Client, make_plan: MakePlan
+) -> None:
+    page = desk.get(f"/plans/billing/{lose(make_plan).plan_id}/").text
+    assert "What it may have changed" in page
+    assert "What will change" not in page
