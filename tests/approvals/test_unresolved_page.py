@@ -100,12 +100,19 @@ def test_sixty_plans_cost_as_many_queries_as_one(desk: Client, make_plan: MakePl
         "after=2026-03-14T09:00:00%2B00:00~-1",
         "after=2026-03-14T09:00:00%2B00:00~" + "9" * 30,
         "after=%00~%00",
+        "after=0001-01-01T00:00:00%2B14:00~1",
         "plan=%00",
     ],
 )
 def test_a_made_up_cursor_starts_at_the_top(desk: Client, make_plan: MakePlan, query: str) -> None:
     plan = lose(make_plan)
     assert shown_on(desk.get(f"/unresolved/?{query}").text) == [plan.pk]
+
+
+def test_a_cursor_at_the_end_of_time_is_the_end(desk: Client, make_plan: MakePlan) -> None:
+    lose(make_plan)
+    page = desk.get("/unresolved/?after=9999-12-31T23:59:59-12:00~1").text
+    assert "No more unresolved plans" in page
 
 
 def test_a_cursor_survives_its_way_through_an_address(make_plan: MakePlan) -> None:
