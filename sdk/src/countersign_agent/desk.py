@@ -31,7 +31,7 @@ class Believed:
     """What a caller believes about a plan. It is compared with the state, and never sent."""
 
     inputs: Mapping[str, Any] | None = None
-    plan_token: str | None = field(default=None, repr=False)
+    plan_token: Secret | str | None = field(default=None, repr=False)
     input_fingerprint: str | None = None
 
     def check(self, intent: HeldIntent, plan: HeldPlan) -> None:
@@ -41,7 +41,10 @@ class Believed:
         believed = self.input_fingerprint
         if believed is not None and believed != plan.fingerprint:
             raise FingerprintDisagreement
-        if self.plan_token is not None and plan.token != Secret(self.plan_token):
+        token = self.plan_token
+        if isinstance(token, str):
+            token = Secret(token)
+        if token is not None and plan.token != token:
             raise TokenDisagreement
 
 

@@ -12,28 +12,32 @@ from countersign_agent.errors import DryRunRefused, OutcomeUnknown, PlanSubmitte
 from countersign_agent.flows import Flow, alone
 from countersign_agent.handing_over import Review
 from countersign_agent.planning import NOTHING_TO_CHANGE, dry_run
+from countersign_agent.secret import Secret
 from countersign_agent.state import HeldIntent, HeldPlan, PlanStatus, TaskState
-from countersign_agent.views import Outcome, PlanView, direct_outcome, plan_view
+from countersign_agent.views import Outcome, PlanView, direct_outcome, plan_view, told
 
 
 class DirectWay(Desk):
     """Dry run here, commit here."""
 
-    def plan(self, target: str, operation: str, inputs: Mapping[str, Any]) -> Flow[Outcome]:
+    def plan(
+        self, target: str, operation: str, inputs: Mapping[str, Any], *, again: bool = False
+    ) -> Flow[Outcome]:
         """Make a dry run: it changes nothing, and its plan can be committed or submitted.
 
-        The same wish again gives the plan that there is, or a fresh one if that cannot be used.
+        The same wish again gives what there is: the plan, a fresh one if that cannot be used, or
+        its result; `again` is for the very same write once more, on purpose.
         Raises OutcomeUnknown, PlanSubmitted, DryRunRefused, TargetAway.
         """
         wish = HeldIntent(target, operation, freeze_inputs(inputs))
-        return (yield from alone(self.lock, self._plan(wish)))
+        return (yield from alone(self.lock, self._plan(wish, again=again)))
 
     def commit(
         self,
         plan_id: str,
         *,
         inputs: Mapping[str, Any] | None = None,
-        plan_token: str | None = None,
+        plan_token: Secret | str | None = None,
         input_fingerprint: str | None = None,
     ) -> Flow[Outcome]:
         """Commit a plan at its target, once; again for a plan whose outcome is not known.
@@ -45,14 +49,16 @@ class DirectWay(Desk):
         return (yield from alone(self.lock, self._commit(plan_id, believed)))
 
     # ── Planning ────────────────────────────────────────────────────────────────────────────
-    def _plan(self, wish: HeldIntent) -> Flow[Outcome]:
+    def _plan(self, wish: HeldIntent, *, again: bool) -> Flow[Outcome]:
         state = yield from self.working()
         yield from self.looked_over(state, wish.target)
-        known = state.same(wish.target, wish.operation, wish.inputs)
+        known = self.standing(state, wish, again=again)
         held = known.current if known else None
         if known is not None and held is not None:
             if held.in_doubt:
                 raise OutcomeUnknown(held.plan_id)
+            if held.answers_wish:
+                return told(known, held)
             if held.server is not None or held.status == "submitting":
                 raise PlanSubmitted(f"{held.plan_id} was handed over for review.")
             if held.status == "planned" and not unusable(self.around, known, held):
@@ -81,6 +87,12 @@ class DirectWay(Desk):
         yield from self.around.keep(state)
         return fresh
 
+    @staticmethod
+    def standing(state: TaskState, wish: HeldIntent, *, again: bool) -> HeldIntent | None:
+        """The intent that answers this wish; with `again` only one that is not over yet."""
+        known = state.same(wish.target, wish.operation, wish.inputs)
+        return None if again and known is not None and known.closed else known
+
     def looked_over(self, state: TaskState, target: str) -> Flow[None]:
         """Hear from the server what became of the plans at this target that are not over."""
         for intent, plan in state.current():
@@ -99,7 +111,7 @@ class DirectWay(Desk):
         intent, plan = self.latest(state, plan_id)
         if plan.server is not None or plan.status == "submitting":
             raise PlanSubmitted(f"{plan_id} was handed over for review.")
-        if plan.closes_intent:
+        if plan.ends_intent:
             return direct_outcome(intent, plan)
         if not plan.in_doubt:
             self.refuse_doubt(state, intent.target, plan.objects())

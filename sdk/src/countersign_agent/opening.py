@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from countersign_agent.calling import LONGEST_WAIT
+from typing import Final
+
 from countersign_agent.flows import Flow
 from countersign_agent.handing_over import Review
 from countersign_agent.problems import NextAction
@@ -10,18 +11,24 @@ from countersign_agent.results import Intent
 from countersign_agent.state import HeldIntent
 from countersign_agent.views import Outcome, reviewed_outcome
 
-_FEED_LULL = 5.0
+PLANNING_SECONDS: Final = 10.0
+"""How long the server's dry run is waited for."""
+_FEED_LULL: Final = 5.0
 """Seconds without a further event after which a request has surely not been carried out."""
 
 
 class Opening(Review):
     """One intent that is opened at the server."""
 
-    def open(self, seconds: float = LONGEST_WAIT) -> Flow[Outcome]:
+    def open(self, seconds: float = PLANNING_SECONDS) -> Flow[Outcome]:
         """Ask the server, once, and wait until it has a plan or says that there is none."""
         intent = yield from self._opened()
-        if intent.plan is None and intent.next_action == "wait":
-            intent = yield from self.api.wait_for_intent(intent, seconds)
+        ends = self.around.monotonic() + seconds
+        while intent.plan is None and intent.next_action in ("wait", "replanning"):
+            left = ends - self.around.monotonic()
+            if left < 1:
+                break
+            intent = yield from self.api.wait_for_intent(intent, left)
         if intent.plan is not None:
             plan = yield from self.adopt(self.take(intent.plan), intent.plan)
             return reviewed_outcome(self.intent, plan)

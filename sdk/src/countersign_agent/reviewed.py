@@ -17,6 +17,7 @@ from countersign_agent.handing_over import Review
 from countersign_agent.opening import Opening
 from countersign_agent.planning import dry_run
 from countersign_agent.results import Plan
+from countersign_agent.secret import Secret
 from countersign_agent.state import HeldIntent, HeldPlan, TaskState
 from countersign_agent.views import Outcome, direct_outcome, reviewed_outcome, told
 
@@ -35,15 +36,17 @@ class ReviewedWay(DirectWay):
         reason: str = "",
         summary: str = "",
         evidence: Evidence = (),
+        again: bool = False,
     ) -> Flow[Outcome]:
         """Make a dry run and hand its plan over for review; then `wait` for what comes of it.
 
-        The same wish again gives what there is. For a target that the guard was not given the
-        server makes the dry run. Raises OutcomeUnknown, DryRunRefused, TargetAway, `Refused`.
+        The same wish again gives what there is, also when it was committed or rejected; `again` is
+        for the very same write once more, on purpose. For a target that the guard was not given
+        the server makes the dry run. Raises OutcomeUnknown, DryRunRefused, TargetAway, `Refused`.
         """
         wish = HeldIntent(target, operation, freeze_inputs(inputs), summary, reason)
         wish.evidence = [dict(each) for each in evidence]
-        return (yield from alone(self.lock, self._propose(wish)))
+        return (yield from alone(self.lock, self._propose(wish, again=again)))
 
     def submit(
         self,
@@ -53,7 +56,7 @@ class ReviewedWay(DirectWay):
         summary: str = "",
         evidence: Evidence = (),
         inputs: Mapping[str, Any] | None = None,
-        plan_token: str | None = None,
+        plan_token: Secret | str | None = None,
         input_fingerprint: str | None = None,
     ) -> Flow[Outcome]:
         """Hand a plan over that `plan` made. What is believed about it is compared, as in commit.
@@ -96,12 +99,12 @@ class ReviewedWay(DirectWay):
         return (yield from alone(self.lock, self._withdraw(plan_id, reason, note)))
 
     # ── How ─────────────────────────────────────────────────────────────────────────────────
-    def _propose(self, wish: HeldIntent) -> Flow[Outcome]:
+    def _propose(self, wish: HeldIntent, *, again: bool = False) -> Flow[Outcome]:
         state = yield from self.working()
         self.around.server()
         yield from self.report(state)
         yield from self.looked_over(state, wish.target)
-        intent = state.same(wish.target, wish.operation, wish.inputs)
+        intent = self.standing(state, wish, again=again)
         if intent is None and wish.target not in self.around.targets:
             self.refuse_doubt(state, wish.target, None)
             state.intents.append(intent := wish)
@@ -120,6 +123,8 @@ class ReviewedWay(DirectWay):
         """What the server says of it, once it has it."""
         if plan.server is None and plan.in_doubt:
             raise OutcomeUnknown(plan.plan_id)
+        if plan.server is None and plan.answers_wish:
+            return direct_outcome(intent, plan)
         try:
             plan = yield from Review(self.around, state, intent).look(plan)
         except DryRunRefused as refused:
@@ -131,7 +136,7 @@ class ReviewedWay(DirectWay):
         intent, plan = state.find(plan_id)
         believed.check(intent, plan)
         intent, plan = self.latest(state, plan_id)
-        if plan.closes_intent:
+        if plan.ends_intent:
             return told(intent, plan)
         self.refuse_doubt(state, intent.target, plan.objects(), but=plan)
         yield from self.report(state)

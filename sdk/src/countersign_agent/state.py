@@ -47,6 +47,7 @@ OVER: Final = frozenset(
     }
 )
 """Of a plan here or at the server."""
+_ANSWERED: Final = frozenset({"committed", "rejected"})
 ANY_OBJECT: Final = "*"
 
 
@@ -99,11 +100,17 @@ class HeldPlan(Read):
         return (self.server.status if self.server else self.status) in OVER
 
     @property
-    def closes_intent(self) -> bool:
+    def ends_intent(self) -> bool:
         """Whether it is over and no other plan follows by itself."""
         if self.server is not None:
             return self.over and self.server.next_action in ("done", "stop", "fix_request")
         return self.status in ("committed", "failed", "abandoned")
+
+    @property
+    def answers_wish(self) -> bool:
+        """Whether the same wish again is answered by it: it was granted, or a person refused."""
+        done = self.server is not None and self.server.next_action == "done"
+        return done or (self.server.status if self.server else self.status) in _ANSWERED
 
     def objects(self) -> frozenset[str] | None:
         """What it is about; None: the target does not say, so it may be anything."""
@@ -149,7 +156,13 @@ class HeldIntent(Read):
     @property
     def closed(self) -> bool:
         """Whether nothing can come of it any more."""
-        return self.current is not None and self.current.closes_intent
+        return self.current is not None and self.current.ends_intent
+
+    def answers(self, target: str, operation: str, inputs: bytes) -> bool:
+        """Whether exactly this is wanted here already, and is not to be wanted anew."""
+        if (self.target, self.operation, self.inputs) != (target, operation, inputs):
+            return False
+        return not self.closed or (self.current is not None and self.current.answers_wish)
 
 
 @dataclass(slots=True)
@@ -193,10 +206,9 @@ class TaskState(Read):
                 yield intent, intent.current
 
     def same(self, target: str, operation: str, inputs: bytes) -> HeldIntent | None:
-        """The intent that wants exactly this and is not over."""
-        for intent in self.intents:
-            wanted = (intent.target, intent.operation, intent.inputs)
-            if wanted == (target, operation, inputs) and not intent.closed:
+        """The latest intent that wants exactly this, if the wish still stands or was answered."""
+        for intent in reversed(self.intents):
+            if intent.answers(target, operation, inputs):
                 return intent
         return None
 
