@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 
 from audit.statements import Slot, Statement
-from plans.models import Intent, Plan
+from plans.models import Agent, Intent, Plan
 from plans.models.plans import PlanQuerySet
 
 type Visitor = User | AbstractBaseUser | AnonymousUser
@@ -95,6 +95,15 @@ def visible_intents(user: Visitor) -> models.QuerySet[Intent]:
     if in_group(user, Role.MANAGERS):
         return Intent.objects.all()
     return reviewable_intents(user)
+
+
+def managed_agents(user: Visitor) -> models.QuerySet[Agent]:
+    """Agents whose webhooks this person sets: their owner's own; all for operators (SEC-16)."""
+    if not isinstance(user, User) or not user.is_active:
+        return Agent.objects.none()
+    if in_group(user, Role.OPERATORS):
+        return Agent.objects.all()
+    return Agent.objects.filter(owner=user)
 
 
 def objection(user: Visitor, plan: Plan | Intent) -> str | None:

@@ -23,6 +23,12 @@ class Navigation:
     review: int
     replans: int
     unresolved: int
+    user: User
+
+    @property
+    def owner(self) -> bool:
+        """Whether an agent is this person's; asked only where a template needs to know."""
+        return self.user.agents.exists()
 
     @property
     def role(self) -> str:
@@ -68,4 +74,5 @@ def _navigation(request: HttpRequest) -> Navigation | None:
         review=queue.count(queue.needs_me(user)),
         replans=queue.count(queue.replanning(user)),
         unresolved=queue.count(queue.unresolved(user)),
+        user=user,
     )

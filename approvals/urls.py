@@ -2,7 +2,16 @@
 
 from django.urls import path
 
-from approvals.views import decision, emergency, plan, replans, review, settings, unresolved
+from approvals.views import (
+    decision,
+    emergency,
+    plan,
+    replans,
+    review,
+    settings,
+    unresolved,
+    webhooks,
+)
 
 urlpatterns = [
     path("review/", review.review, name="review"),
@@ -18,6 +27,24 @@ urlpatterns = [
     path("intents/<uuid:intent_id>/abandonment/", replans.give_up, name="give_up"),
     path("unresolved/", unresolved.unresolved, name="unresolved"),
     path("settings/", settings.settings, name="settings"),
+    path("settings/webhooks/", webhooks.webhooks, name="webhooks"),
+    path("settings/webhooks/addition/", webhooks.webhook_addition, name="webhook_addition"),
+    path("settings/webhooks/<int:webhook_id>/", webhooks.webhook, name="webhook"),
+    path(
+        "settings/webhooks/<int:webhook_id>/rotation/",
+        webhooks.webhook_rotation,
+        name="webhook_rotation",
+    ),
+    path(
+        "settings/webhooks/<int:webhook_id>/switch/",
+        webhooks.webhook_switch,
+        name="webhook_switch",
+    ),
+    path(
+        "settings/deliveries/<int:delivery_id>/redelivery/",
+        webhooks.redelivery,
+        name="redelivery",
+    ),
     path("targets/<str:name>/trial/", settings.trial, name="trial"),
     path("stop/", emergency.stop, name="stop"),
     path("stop/release-request/", emergency.release_request, name="release_request"),

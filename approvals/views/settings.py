@@ -16,7 +16,7 @@ from audit import actors
 from plans import circuits, emergency, health
 from plans.clock import clock
 from plans.errors import NotAllowed
-from plans.models import Agent, Target
+from plans.models import Agent, Target, Webhook
 from plans.sending import resend_seconds
 
 
@@ -49,6 +49,7 @@ def _what_is_known() -> dict[str, Any]:
         "targets": [(target, wellbeing[target.pk], resend_seconds(target)) for target in targets],
         "agents": agents,
         "rules": rules(),
+        "webhooks": Webhook.objects.tally(),
     }
 
 

@@ -6,6 +6,7 @@ import uuid
 from typing import ClassVar, Self
 
 from django.db import models
+from django.db.models import Count, Q
 
 from audit.models import ClockTimestamp, Event
 from plans.models.agents import Agent
@@ -15,6 +16,16 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
     def on(self) -> Self:
         """Those that are told anything."""
         return self.filter(on_since__isnull=False)
+
+    def tally(self) -> dict[str, int]:
+        """How many are on, how many of these fail now, and how many stopped because they failed."""
+        on = Q(on_since__isnull=False)
+        counts: dict[str, int] = self.aggregate(
+            on=Count("pk", filter=on),
+            failing=Count("pk", filter=on & Q(failing_since__isnull=False)),
+            stopped=Count("pk", filter=~on & ~Q(off_reason=Webhook.Off.PERSON)),
+        )
+        return counts
 
 
 class Webhook(models.Model):
@@ -57,9 +68,8 @@ class Webhook(models.Model):
             models.UniqueConstraint(fields=["agent", "url"], name="one_webhook_per_address"),
             models.CheckConstraint(
                 name="a_webhook_is_on_or_says_why_not",
-                condition=models.Q(on_since__isnull=True, off_at__isnull=False)
-                & ~models.Q(off_reason="")
-                | models.Q(on_since__isnull=False, off_at=None, off_reason=""),
+                condition=Q(on_since__isnull=True, off_at__isnull=False) & ~Q(off_reason="")
+                | Q(on_since__isnull=False, off_at=None, off_reason=""),
             ),
         ]
 
@@ -94,22 +104,21 @@ class Delivery(models.Model):
             # What waits has a time to wait for; nothing else is ever sent.
             models.CheckConstraint(
                 name="what_waits_is_due_some_time",
-                condition=models.Q(status="waiting", next_attempt_at__isnull=False, closed_at=None)
-                | ~models.Q(status="waiting")
-                & models.Q(next_attempt_at=None, closed_at__isnull=False),
+                condition=Q(status="waiting", next_attempt_at__isnull=False, closed_at=None)
+                | ~Q(status="waiting") & Q(next_attempt_at=None, closed_at__isnull=False),
             ),
         ]
         indexes: ClassVar[list[models.Index]] = [
             models.Index(
                 fields=["webhook", "next_attempt_at"],
                 name="delivery_due",
-                condition=models.Q(status="waiting"),
+                condition=Q(status="waiting"),
             ),
             models.Index(fields=["webhook", "-id"], name="delivery_log"),
             models.Index(
                 fields=["closed_at"],
                 name="delivery_closed",
-                condition=models.Q(closed_at__isnull=False),
+                condition=Q(closed_at__isnull=False),
             ),
         ]
 
@@ -159,7 +168,7 @@ class ToldUpTo(models.Model):
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
-            models.CheckConstraint(name="one_told_up_to", condition=models.Q(id=1)),
+            models.CheckConstraint(name="one_told_up_to", condition=Q(id=1)),
         ]
 
     def __str__(self) -> str:

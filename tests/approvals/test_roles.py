@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from django.db import transaction
 from django.test import Client
 from django.urls import URLPattern, reverse
 
 from approvals import urls
 from approvals.models import Decision
-from plans.models import Plan
+from audit.actions import Action
+from audit.actors import CLOCK
+from audit.recording import record
+from plans.clock import clock
+from plans.models import Delivery, Plan, Webhook
 from plans.status import Status
 
 type MakePlan = Callable[..., Plan]
@@ -24,6 +29,8 @@ PAGES = {
     "replans": (200, 200, 200, 200, 200),
     "unresolved": (200, 200, 200, 200, 200),
     "settings": (403, 403, 403, 403, 200),
+    "webhooks": (403, 403, 200, 403, 200),
+    "webhook": (404, 404, 200, 404, 200),
 }
 # What an empty POST answers: 404 not yours to see, 403 not yours to decide, 422/428 incomplete.
 VERBS = {
@@ -35,6 +42,10 @@ VERBS = {
     "plan_again": (404, 302, 403, 403, 404),
     "give_up": (404, 422, 403, 403, 404),
     "trial": (403, 403, 403, 403, 302),
+    "webhook_addition": (403, 403, 422, 403, 422),
+    "webhook_rotation": (404, 404, 422, 404, 422),
+    "webhook_switch": (404, 404, 422, 404, 422),
+    "redelivery": (404, 404, 302, 404, 302),
     "stop": (403, 403, 403, 403, 422),
     "release_request": (403, 403, 403, 403, 422),
     "release": (403, 403, 403, 403, 422),
@@ -55,6 +66,7 @@ def address(make_plan: MakePlan, request: pytest.FixtureRequest) -> Callable[[st
         "intent_id": plan.intent_id,
         "pk": decision.pk,
         "name": plan.target.name,
+        **_told(plan),
     }
 
     def find(name: str) -> str:
@@ -62,6 +74,15 @@ def address(make_plan: MakePlan, request: pytest.FixtureRequest) -> Callable[[st
         return reverse(name, kwargs={key: known[key] for key in pattern.pattern.converters})
 
     return find
+
+
+def _told(plan: Plan) -> dict[str, int]:
+    """A webhook of Dana's agent and one delivery of it."""
+    hook = Webhook.objects.create(agent=plan.agent, url="https://h.example/", on_since=clock())
+    with transaction.atomic():
+        event = record(Action.PLAN_VERIFIED, CLOCK, plan.subject(), to_status=plan.status)
+    delivery = Delivery.objects.create(webhook=hook, event=event, next_attempt_at=clock())
+    return {"webhook_id": hook.pk, "delivery_id": delivery.pk}
 
 
 def test_every_address_has_its_line_here() -> None:
@@ -141,6 +162,7 @@ def test_a_person_who_was_switched_off_is_nobody(
     ("person", "shown", "hidden"),
     [
         ("ada", ("/review/", "/replans/", "/unresolved/"), ("/audit/", "/settings/")),
+        ("dana", ("/review/",), ("/audit/", "/settings/")),
         ("mona", ("/review/", "/audit/"), ("/settings/",)),
         ("otto", ("/audit/", "/settings/"), ()),
     ],
