@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import sqlite3
-import threading
 from pathlib import Path
 from typing import Final
 
@@ -23,21 +23,11 @@ class SqliteStore:
         self.path = Path(path)
         self._holds = Holds()
         self._locks: dict[str, FileLock] = {}
-        self._lock = threading.Lock()
         # SQLite would make it readable for everybody; its journal takes over these rights.
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, OWNER_ONLY))
-        self._connection = sqlite3.connect(
-            self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        self._run(
+            "CREATE TABLE IF NOT EXISTS tasks (task_id TEXT PRIMARY KEY, state TEXT NOT NULL)"
         )
-        try:
-            self._connection.execute("PRAGMA synchronous = FULL")
-            self._connection.execute("PRAGMA secure_delete = ON")
-            self._connection.execute(
-                "CREATE TABLE IF NOT EXISTS tasks (task_id TEXT PRIMARY KEY, state TEXT NOT NULL)"
-            )
-        except sqlite3.DatabaseError:
-            self._connection.close()
-            raise StateDamaged(f"{self.path.name} is no SQLite file.") from None
 
     def hold(self, task_id: str) -> None:
         self._holds.take(task_id)
@@ -74,15 +64,18 @@ class SqliteStore:
     def tasks(self) -> list[str]:
         return [row[0] for row in self._run("SELECT task_id FROM tasks ORDER BY task_id")]
 
-    def close(self) -> None:
-        """Close the file; tasks that are open stay held until they are released."""
-        with self._lock:
-            self._connection.close()
-
     def _run(self, statement: str, *values: str | Secret) -> list[tuple[str, ...]]:
-        with self._lock:
-            rows = self._connection.execute(
-                statement,
-                [each.reveal() if isinstance(each, Secret) else each for each in values],
-            )
-            return rows.fetchall()
+        """A connection for each statement: nothing to close, to share or to inherit by a fork."""
+        shown = [each.reveal() if isinstance(each, Secret) else each for each in values]
+        try:
+            with contextlib.closing(self._connected()) as connection:
+                return connection.execute(statement, shown).fetchall()
+        except sqlite3.DatabaseError:
+            shown.clear()
+        raise StateDamaged(f"{self.path.name} cannot be used as a SQLite file.")
+
+    def _connected(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA secure_delete = ON")
+        return connection

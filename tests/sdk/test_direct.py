@@ -1,0 +1,335 @@
+"""Line by line what an agent gets wrong without a guard; the target's ledger is the judge.
+
+The direct way: nobody else decides, the same program plans and commits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from billing_process import Target
+from overhearing import Ear
+from programs import Program
+
+from countersign_agent import (
+    FingerprintDisagreement,
+    InputsChanged,
+    JsonFileStore,
+    OutcomeUnknown,
+    PlanReplaced,
+    TaskOver,
+    TokenDisagreement,
+    UnknownPlan,
+    as_json,
+)
+
+
+def wish(invoice: str, cents: int = 1_500) -> dict[str, Any]:
+    return {"invoice_id": invoice, "amount_cents": cents}
+
+
+def paid(billing: Target, invoice: str) -> list[int]:
+    """What was really paid back, by the ledger."""
+    items = billing.app.get("/_ledger").json()["items"]
+    return [each["amount_cents"] for each in items if each["invoice_id"] == invoice]
+
+
+@pytest.fixture
+def invoice(billing: Target) -> str:
+    return billing.new_invoice(48_000)
+
+
+def test_a_plan_is_committed_once_and_told_as_it_is(
+    program: Program, billing: Target, invoice: str, ear: Ear
+) -> None:
+    with program.guard().task("t") as task:
+        planned = task.plan("billing", "refund", wish(invoice))
+        assert (planned.status, planned.next_action) == ("planned", "commit")
+        assert planned.plan.inputs == f'{{"amount_cents":1500,"invoice_id":"{invoice}"}}'
+        done = task.commit(planned.plan.plan_id)
+        again = task.commit(planned.plan.plan_id)
+        same_wish = task.plan("billing", "refund", wish(invoice))
+        ear.heard(planned, done, task, task.core, task.core.known, as_json(done))
+    assert (done.status, done.next_action) == ("committed", "done")
+    assert done.result["refunded_cents"] == 1_500
+    assert again.result == same_wish.result == done.result
+    assert paid(billing, invoice) == [1_500]
+    assert len(ear.commits) == 1
+
+
+def test_the_very_same_write_once_more_is_asked_for_on_purpose(
+    program: Program, billing: Target, invoice: str
+) -> None:
+    with program.guard().task("t") as task:
+        for again in (False, False, True):
+            planned = task.plan("billing", "refund", wish(invoice), again=again)
+            task.commit(planned.plan.plan_id)
+    assert paid(billing, invoice) == [1_500, 1_500]
+
+
+def test_it_never_commits_after_the_expiry(
+    program: Program, billing: Target, invoice: str, ear: Ear
+) -> None:
+    with program.guard().task("t") as task:
+        planned = task.plan("billing", "refund", wish(invoice))
+        program.time_passes(600)
+        dead = task.commit(planned.plan.plan_id)
+        assert (dead.status, dead.next_action) == ("expired", "commit")
+        assert ear.commits == []
+        assert dead.successor.plan_id != planned.plan.plan_id
+        assert dead.successor.inputs == planned.plan.inputs
+    assert paid(billing, invoice) == []
+
+
+def test_it_does_not_begin_what_could_arrive_too_late(
+    program: Program, billing: Target, invoice: str, ear: Ear
+) -> None:
+    with program.guard(seconds=30).task("t") as task:
+        planned = task.plan("billing", "refund", wish(invoice))
+        program.time_passes(575)
+        assert task.commit(planned.plan.plan_id).status == "expired"
+    assert ear.commits == []
+    assert paid(billing, invoice) == []
+
+
+def test_it_never_commits_after_a_write_of_its_own(
+    program: Program, billing: Target, invoice: str, ear: Ear
+) -> None:
+    guard = program.guard()
+
+    @guard.mutating("invoice/{number}")
+    def refund_by_hand(number: str) -> str:
+        path = f"/invoices/{number}/external_refund"
+        return str(billing.app.post(path, json={"amount_cents": 1}).status_code)
+
+    with guard.task("t") as task:
+        planned = task.plan("billing", "refund", wish(invoice))
+        assert refund_by_hand(invoice) == "200"
+        stale = task.commit(planned.plan.plan_id)
+        assert stale.status == "stale"
+        assert ear.commits == []
+        done = task.commit(stale.successor.plan_id)
+        assert done.result["refunded_cents"] == 1_501
+    assert paid(billing, invoice) == [1_500]
+
+
+def test_a_write_elsewhere_and_a_read_leave_the_plan_alone(
+    program: Program, billing: Target, invoice: str
+) -> None:
+    guard = program.guard()
+
+    @guard.mutating(["invoice/1"])
+    def elsewhere() -> None: ...
+
+    with guard.task("t") as task:
+        planned = task.plan("billing", "refund", wish(invoice))
+        elsewhere()
+        billing.agent.get(f"/invoices/{invoice}")
+        assert task.commit(planned.plan.plan_id).status == "committed"
+
+
+def test_a_tool_that_fails_has_perhaps_written(
+    program: Program, billing: Target, invoice: str, ear: Ear
+) -> None:
+    guard = program.guard()
+
+    @guard.mutating(["*"])
+    def breaks() -> None:
+        raise LookupError
+
+    with guard.task("t") as task:
+        planned = task.plan("billing", "refund", wish(invoice))
+        with pytest.raises(LookupError):
+            breaks()
+        assert task.commit(planned.plan.plan_id).status == "stale"
+    assert ear.commits == []
+
+
+def test_its_own_commit_is_a_write_for_what_else_it_planned(
+    program: Program, billing: Target, invoice: str
+) -> None:
+    with program.guard().task("t") as task:
+        one = task.plan("billing", "refund", wish(invoice, 1_000))
+        two = task.plan("billing", "refund", wish(invoice, 2_000))
+        assert task.commit(one.plan.plan_id).status == "committed"
+        stale = task.commit(two.plan.plan_id)
+        assert stale.status == "stale"
+    assert paid(billing, invoice) == [1_000]
+
+
+def test_a_moved_world_is_planned_again_and_named(
+    program: Program, billing: Target, invoice: str
+) -> None:
+    with program.guard().task("t") as task:
+        planned = task.plan("billing", "refund", wish(invoice, 48_000))
+        billing.app.post(f"/invoices/{invoice}/external_refund", json={"amount_cents": 20_000})
+        refused = task.commit(planned.plan.plan_id)
+        assert (refused.status, refused.next_action) == ("conflicted", "commit")
+        (change,) = refused.changed
+        assert (change.path, change.planned, change.current) == ("refunded_cents", 0, 20_000)
+        assert task.commit(refused.successor.plan_id).result["amount_cents"] == 28_000
+    assert paid(billing, invoice) == [28_000]
+
+
+def test_a_retry_has_the_same_key_and_the_same_bytes(
+    program: Program, billing: Target, invoice: str, ear: Ear
+) -> None:
+    billing.arm("error_500", times=2)
+    with program.guard().task("t") as task:
+        planned = task.plan("billing", "refund", wish(invoice))
+        assert task.commit(planned.plan.plan_id).status == "committed"
+    assert len(ear.commits) == 3
+    assert ear.keys == {planned.plan.idempotency_key}
+    assert len({call.body.reveal() for call in ear.commits}) == 1
+    assert paid(billing, invoice) == [1_500]
+
+
+@pytest.mark.parametrize(
+    "fault", ["apply_then_timeout", "apply_then_reset", "apply_then_error_500"]
+)
+def test_silence_is_not_a_failure(
+    program: Program, billing: Target, invoice: str, ear: Ear, fault: str
+) -> None:
+    with program.guard(seconds=0.7).task("t") as task:
+        planned = task.plan("billing", "refund", wish(invoice))
+        billing.arm(fault, seconds=3)
+        done = task.commit(planned.plan.plan_id)
+    assert (done.status, done.replayed) == ("committed", True)
+    assert len(ear.keys) == 1
+    assert paid(billing, invoice) == [1_500]
+
+
+def test_nothing_else_may_follow_while_the_outcome_is_unknown(
+    program: Program, billing: Target, invoice: str, ear: Ear
+) -> None:
+    guard = program.guard(seconds=0.4)
+    guard.around.patience.commit = 0.1
+    with guard.task("t") as task:
+        first = task.plan("billing", "refund", wish(invoice))
+        other = task.plan("billing", "refund", wish(invoice, 1_400))
+        elsewhere = task.plan("billing", "refund", wish(billing.new_invoice(), 1))
+        billing.arm("apply_then_timeout", seconds=3)
+        unknown = task.commit(first.plan.plan_id)
+        assert (unknown.status, unknown.next_action) == ("unknown", "retry_same")
+        for call in (
+            lambda: task.plan("billing", "refund", wish(invoice)),
+            lambda: task.plan("billing", "refund", wish(invoice, 1_499)),
+            lambda: task.commit(other.plan.plan_id),
+            lambda: task.withdraw(first.plan.plan_id),
+        ):
+            assert ear.refused(OutcomeUnknown, call).next_action == "retry_same"
+        assert len(ear.commits) == 1
+        assert task.commit(elsewhere.plan.plan_id).status == "committed"
+        guard.around.patience.commit = 10
+        assert task.commit(first.plan.plan_id).status == "committed"
+    assert paid(billing, invoice) == [1_500]
+
+
+def test_an_older_plan_and_its_token_are_never_sent(
+    program: Program, billing: Target, invoice: str, ear: Ear
+) -> None:
+    with program.guard().task("t") as task:
+        first = task.plan("billing", "refund", wish(invoice))
+        program.time_passes(600)
+        second = task.commit(first.plan.plan_id).successor
+        program.time_passes(-600)
+        ear.refused(PlanReplaced, lambda: task.commit(first.plan.plan_id))
+        from_the_conversation, current = ear.tokens
+        stale = {"plan_token": from_the_conversation}
+        ear.refused(TokenDisagreement, lambda: task.commit(second.plan_id, **stale))
+        ear.refused(UnknownPlan, lambda: task.commit("plan_of_another_task"))
+        assert ear.commits == []
+        done = task.commit(second.plan_id, plan_token=current)
+        ear.refused(TokenDisagreement, lambda: task.commit(second.plan_id, plan_token=current))
+    assert done.status == "committed"
+    assert paid(billing, invoice) == [1_500]
+
+
+def test_a_recomputed_fingerprint_is_refused(
+    program: Program, billing: Target, invoice: str, ear: Ear
+) -> None:
+    with program.guard().task("t") as task:
+        planned = task.plan("billing", "refund", wish(invoice))
+        own = f"sha256:{hashlib.sha256(planned.plan.inputs.encode()).hexdigest()}"
+        for believed in (own, "", planned.plan.input_fingerprint.upper()):
+            call = {"input_fingerprint": believed}
+            ear.refused(
+                FingerprintDisagreement,
+                lambda call=call: task.commit(planned.plan.plan_id, **call),  # type: ignore[misc]
+            )
+        assert ear.commits == []
+        believed = planned.plan.input_fingerprint
+        assert task.commit(planned.plan.plan_id, input_fingerprint=believed).status == "committed"
+
+
+def test_inputs_that_changed_beside_the_token_are_refused(
+    program: Program, billing: Target, invoice: str, ear: Ear
+) -> None:
+    with program.guard().task("t") as task:
+        planned = task.plan("billing", "refund", wish(invoice))
+        more = wish(invoice, 15_000)
+        ear.refused(InputsChanged, lambda: task.commit(planned.plan.plan_id, inputs=more))
+        assert ear.commits == []
+        turned = dict(reversed(wish(invoice).items()))
+        assert task.commit(planned.plan.plan_id, inputs=turned).status == "committed"
+    assert paid(billing, invoice) == [1_500]
+
+
+def test_no_token_outlives_its_task(
+    program: Program, billing: Target, invoice: str, ear: Ear, tmp_path: Path
+) -> None:
+    store = JsonFileStore(tmp_path / "state.json")
+    guard = program.guard(store)
+
+    def break_off() -> None:
+        with guard.task("t") as task:
+            task.plan("billing", "refund", wish(invoice))
+            assert ear.tokens[0].is_in(store.path.read_text())
+            assert store.path.stat().st_mode & 0o777 == 0o600
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        break_off()
+    (token,) = ear.tokens
+    assert not any(token.is_in(file.read_text()) for file in tmp_path.iterdir())
+    assert store.tasks() == []
+    with guard.task("t") as anew:
+        assert anew.plans() == ()
+    assert ear.commits == []
+
+
+def test_an_abandoned_plan_is_over(
+    program: Program, billing: Target, invoice: str, ear: Ear
+) -> None:
+    with program.guard().task("t") as task:
+        planned = task.plan("billing", "refund", wish(invoice))
+        gone = task.withdraw(planned.plan.plan_id)
+        assert (gone.status, gone.next_action) == ("abandoned", "stop")
+        assert task.commit(planned.plan.plan_id).status == "abandoned"
+        ended = task.end("the customer changed her mind")
+        assert ended.recorded
+    assert ear.commits == []
+
+
+def test_the_end_tells_what_is_not_known(
+    program: Program, billing: Target, invoice: str, ear: Ear, tmp_path: Path
+) -> None:
+    guard = program.guard(JsonFileStore(tmp_path / "state.json"), seconds=0.4)
+    guard.around.patience.commit = guard.around.patience.ending = 0.1
+    billing.arm("apply_slowly", seconds=4)
+
+    def leave() -> None:
+        with guard.task("t") as task:
+            task.commit(task.plan("billing", "refund", wish(invoice)).plan.plan_id)
+
+    doubt = ear.refused(OutcomeUnknown, leave)
+    assert doubt.next_action == "retry_same"
+    (token,) = ear.tokens
+    kept = json.loads((tmp_path / "state.json").read_text())
+    assert kept["t"]["task"]["ended"]
+    assert not token.is_in(json.dumps(kept))
+    ear.refused(TaskOver, lambda: guard.task("t").plan("billing", "refund", wish(invoice)))
