@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
@@ -14,6 +16,7 @@ from audit import actors
 from audit.actions import Action
 from audit.models import Era, Event
 from audit.recording import Subject, record
+from audit.safe_text import visible
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
@@ -28,6 +31,23 @@ def actor_of(request: HttpRequest) -> actors.Actor:
     return actors.person(request.user)
 
 
+@cache
+def _shown(model: type[models.Model], name: str) -> str | Callable[[Any], str]:
+    """A column as the admin shows it; texts of others with what deceives written out (SEC-13)."""
+    field = model._meta.get_field(name)
+    if not isinstance(field, models.CharField | models.TextField | models.JSONField):
+        return name
+
+    def column(row: Any) -> str:
+        value = getattr(row, name)
+        if isinstance(field, models.JSONField):
+            value = json.dumps(value, ensure_ascii=False, indent=1)
+        return visible(value or "", lines=True)
+
+    column.__name__ = name
+    return admin.display(description=field.verbose_name, ordering=name)(column)
+
+
 class ReadOnlyAdmin(ModelAdmin):
     """Rows that only verbs write. Bytes are never shown: they are secrets, or raw texts."""
 
@@ -37,13 +57,19 @@ class ReadOnlyAdmin(ModelAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         return [
-            field.name
+            _shown(self.opts.model, field.name)
             for field in self.opts.concrete_fields
             if not isinstance(field, models.BinaryField) and field.name not in self.hidden
         ]
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
         return self.get_fields(request, obj)
+
+    def get_list_display(self, request: HttpRequest) -> list[Any]:
+        return [_shown(self.opts.model, str(name)) for name in self.list_display]
+
+    def get_list_display_links(self, request: HttpRequest, list_display: Any) -> list[Any]:
+        return list(list_display[:1])
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

@@ -16,7 +16,7 @@ from audit.actions import Action
 from audit.models import Event
 from plans import custody
 from plans.configuration.permissions import grant_operators
-from plans.models import Agent, ApiKey, Attempt, Operation, Plan, Replan, Target
+from plans.models import Agent, ApiKey, Attempt, Evidence, Operation, Plan, Replan, Target
 from plans.status import Status
 
 pytestmark = pytest.mark.django_db
@@ -109,6 +109,23 @@ def test_what_verbs_write_is_only_shown(
 def test_the_trail_and_decisions_are_only_shown(admin_client: Client, label: str) -> None:
     assert admin_client.get(f"/admin/{label}/").status_code == 200
     assert admin_client.get(f"/admin/{label}/add/").status_code == 403
+
+
+def test_deceptive_text_is_written_out(
+    admin_client: Client, make_plan: Callable[..., Plan]
+) -> None:
+    """SEC-13: an override of the reading direction, a tag character and a zero-width space."""
+    plan = make_plan()
+    Plan.objects.filter(pk=plan.pk).update(
+        summary="pay \u202e00.5$", conflict={"changed": "a\U000e0041b"}
+    )
+    Evidence.objects.create(plan=plan, label="zero\u200bwidth", text="x")
+    page = admin_client.get(f"/admin/plans/plan/{plan.pk}/change/").content.decode()
+    rows = admin_client.get("/admin/plans/evidence/").content.decode()
+    assert "pay ⟨U+202E⟩00.5$" in page
+    assert "a⟨U+E0041⟩b" in page
+    assert "zero⟨U+200B⟩width" in rows
+    assert not {"\u202e", "\U000e0041", "\u200b"} & {*page, *rows}
 
 
 def test_a_new_base_url_takes_the_credential_away(operator: Client, billing: Target) -> None:
