@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
-
+from plans.generated_page import GeneratedPage
 from plans.lifecycle import TRANSITIONS, Arrow, Verb
 from plans.status import MEANING, REPLANNED, TERMINAL, Status
-
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "lifecycle.md"
 
 INTRODUCTION = """\
 # The lifecycle of a plan
@@ -90,20 +84,11 @@ def _each() -> Iterator[tuple[Verb, Arrow, Status]]:
                 yield verb, arrow, source
 
 
-class Command(BaseCommand):
-    """Write the page, or with --check only say whether it is current."""
+class Command(GeneratedPage):
+    """The page from the table, or whether it is current."""
 
     help = "Write docs/lifecycle.md from the table of arrows."
+    name = "lifecycle"
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--check", action="store_true", help="change nothing; fail if stale")
-
-    def handle(self, *args: Any, **options: Any) -> None:
-        page = render()
-        if options["check"]:
-            if not PAGE.exists() or PAGE.read_text("utf-8") != page:
-                raise CommandError("docs/lifecycle.md is stale: run manage.py document_lifecycle")
-            return
-        PAGE.parent.mkdir(exist_ok=True)
-        PAGE.write_text(page, "utf-8")
-        self.stdout.write(f"{len(TRANSITIONS)} verbs written to docs/lifecycle.md")
+    def render(self) -> str:
+        return render()

@@ -1,14 +1,7 @@
 """Writes docs/problems.md from the catalogue, so that the table cannot lie (A-16)."""
 
-from argparse import ArgumentParser
-from pathlib import Path
-from typing import Any
-
-from django.core.management.base import BaseCommand, CommandError
-
 from plans.errors import CATALOGUE, Problem
-
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "problems.md"
+from plans.generated_page import GeneratedPage
 
 INTRODUCTION = """\
 # Problems
@@ -54,20 +47,11 @@ def _row(problem: type[Problem]) -> str:
     )
 
 
-class Command(BaseCommand):
-    """Write the page, or with --check only say whether it is current."""
+class Command(GeneratedPage):
+    """The page from the table, or whether it is current."""
 
     help = "Write docs/problems.md from the table of problems."
+    name = "problems"
 
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--check", action="store_true", help="change nothing; fail if stale")
-
-    def handle(self, *args: Any, **options: Any) -> None:
-        page = render()
-        if options["check"]:
-            if not PAGE.exists() or PAGE.read_text("utf-8") != page:
-                raise CommandError("docs/problems.md is stale: run manage.py document_problems")
-            return
-        PAGE.parent.mkdir(exist_ok=True)
-        PAGE.write_text(page, "utf-8")
-        self.stdout.write(f"{len(CATALOGUE)} problems written to docs/problems.md")
+    def render(self) -> str:
+        return render()
