@@ -18,6 +18,7 @@ from audit.actions import Action
 from audit.actors import Actor
 from audit.failpoints import failpoint
 from audit.recording import record
+from audit.statements import insert
 from plans import errors
 from plans.clock import clock
 from plans.errors import Problem
@@ -133,7 +134,7 @@ def _told(decision: Decision) -> dict[str, Any]:
 def _record(person: User, plan: Plan, ballot: Ballot, now: datetime) -> Plan:
     failpoint("decide.before", plan.pk)
     note = ballot.note.strip()
-    Decision.objects.create(
+    row = Decision(
         plan=plan,
         round=plan.round,
         person=person,
@@ -144,6 +145,7 @@ def _record(person: User, plan: Plan, ballot: Ballot, now: datetime) -> Plan:
         shown_at=ballot.shown_at,
         stepped_up=ballot.stepped_up,
     )
+    insert(row)
     details = {
         "verdict": ballot.verdict,
         "note": note,

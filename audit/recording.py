@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from django.db import connection
 
 from audit.actions import Action
 from audit.actors import Actor
 from audit.models import Event
+from audit.statements import insert
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,24 +83,4 @@ def record(
         request_id=where.request_id[:64],
         details=dict(details or {}),
     )
-    return _insert(event)
-
-
-# Written out: half of all statements are this one, and composing it costs more than running it.
-_COLUMNS: Final = [field for field in Event._meta.concrete_fields if not field.db_returning]
-_INSERT: Final = (
-    f"INSERT INTO {Event._meta.db_table} ({', '.join(str(field.column) for field in _COLUMNS)})"
-    f" VALUES ({', '.join(['%s'] * len(_COLUMNS))}) RETURNING id, at, era, xid"
-)
-
-
-def _insert(event: Event) -> Event:
-    """The row as Django would insert it; what PostgreSQL fills in comes back with it."""
-    values = [
-        field.get_db_prep_save(getattr(event, field.attname), connection) for field in _COLUMNS
-    ]
-    with connection.cursor() as cursor:
-        cursor.execute(_INSERT, values)
-        event.id, event.at, event.era, event.xid = cursor.fetchone()
-    event._state.adding, event._state.db = False, connection.alias
-    return event
+    return insert(event)

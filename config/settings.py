@@ -184,7 +184,7 @@ METRICS_TOKEN = env.optional("METRICS_TOKEN")
 
 # ── People ───────────────────────────────────────────────────────────────────────────────────
 AUTHENTICATION_BACKENDS = [
-    "django.contrib.auth.backends.ModelBackend",
+    "approvals.sessions.LocalAccounts",
     "allauth.account.auth_backends.AuthenticationBackend",
 ]
 # As strong as the default for its kind of attacker, and a tenth of its time for the person.
@@ -214,7 +214,7 @@ ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
 # A team behind one address signs in together in the morning; guessing is limited per person.
 ACCOUNT_RATE_LIMITS = {"login": "120/m/ip"}
 
-SESSION_ENGINE = "django.contrib.sessions.backends.db"
+SESSION_ENGINE = "approvals.sessions"
 SESSION_COOKIE_AGE = env.integer("SESSION_SECONDS", 12 * 3600)
 SESSION_COOKIE_SAMESITE = "Lax"
 CSRF_COOKIE_SAMESITE = "Lax"

@@ -1,7 +1,7 @@
 """Requests that wait for a change: no thread and no database connection each (A-5).
 
 One poller per process looks at the trail, while anybody waits and a little longer, and wakes those
-whose keys it finds there: every quarter of a second, and at once when it is nudged.
+whose keys it finds there: every quarter of a second, and a moment after it is nudged.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from plans.changes import Look, look, stop_looking
 
 log = structlog.get_logger(__name__)
 PERIOD_SECONDS: Final = 0.25
-# However many nudges come, no more looks than this.
-SHORTEST_PERIOD_SECONDS: Final = 0.01
+# What happens together is looked at together: an approval, its commit and the answer often are.
+GATHER_SECONDS: Final = 0.02
 # Who was woken usually waits again at once; a new poller would wake everybody to begin with.
 LINGER_SECONDS: Final = 5.0
 # No request takes longer between reading its rows and asking to be woken.
@@ -107,10 +107,10 @@ class Waiters:
             thread.shutdown(wait=False)
 
     async def _pause(self) -> None:
-        await asyncio.sleep(min(SHORTEST_PERIOD_SECONDS, PERIOD_SECONDS))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PERIOD_SECONDS):
                 await self._nudged.wait()
+                await asyncio.sleep(min(GATHER_SECONDS, PERIOD_SECONDS))
         self._nudged.clear()
 
     async def _look_once(

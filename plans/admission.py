@@ -6,7 +6,9 @@ from datetime import datetime
 from typing import Final
 
 from django.db import connection
+from django.db.models import BigIntegerField
 
+from audit.statements import Slot, Statement
 from plans.errors import RateLimited, TaskEnded, TooManyPending, Unauthenticated
 from plans.models import Agent, Task
 
@@ -27,13 +29,18 @@ _LOOK: Final = """
 """
 
 
+_LOCKED: Final = Statement(
+    lambda: Agent.objects.select_for_update(no_key=True).filter(pk=Slot("agent", BigIntegerField()))
+)
+
+
 def lock_agent(agent: Agent, task_id: str) -> Agent:
     """The agent's row under its lock, taken before any intent's and plan's.
 
     Raises Unauthenticated for an agent that was switched off, TaskEnded (409, A-11) for a task
     that is over.
     """
-    row = Agent.objects.select_for_update(no_key=True).get(pk=agent.pk)
+    row = _LOCKED.get(agent=agent.pk)
     _refuse(row, task_id, ended=Task.objects.filter(agent=row, task_id=task_id).exists())
     return row
 
@@ -52,7 +59,7 @@ def admit(agent: Agent, task_id: str, *, capped: bool = True) -> datetime:
     concurrency; the answer is the database's clock after it. Raises Unauthenticated for an agent
     that was switched off, TaskEnded (409, A-11) for a task that is over.
     """
-    row = Agent.objects.select_for_update(no_key=True).get(pk=agent.pk)
+    row = _LOCKED.get(agent=agent.pk)
     now, ended, waiting = _look(row, task_id)
     _refuse(row, task_id, ended=ended)
     _take_token(row, now)

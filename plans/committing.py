@@ -15,6 +15,7 @@ from django.db.models import Q
 
 from audit import actors
 from audit.failpoints import failpoint
+from audit.statements import insert
 from plans import gateway, health
 from plans.clock import clock
 from plans.exchanges import Call, Endpoint
@@ -104,7 +105,7 @@ def claim_attempt(pk: int) -> Claim | None:
 
 def _start(plan: Plan, *, earlier_unknown: bool, now: datetime, started: float) -> Claim:
     number, until = plan.attempts_made + 1, lease_until(plan, now)
-    attempt = Attempt.objects.create(plan=plan, number=number, lease_until=until)
+    attempt = insert(Attempt(plan=plan, number=number, lease_until=until))
     plan = transition(
         plan,
         Verb.START_ATTEMPT,

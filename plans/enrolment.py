@@ -10,10 +10,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import IntegrityError
+from django.db.models import BigIntegerField, DateTimeField, TextField
 
 from audit.actions import Action
 from audit.actors import Actor
 from audit.recording import record
+from audit.statements import Slot, Statement, insert
 from plans import custody, errors
 from plans.canonical import jcs, sha256_hex
 from plans.inspection import PlanFacts, check_window
@@ -87,7 +89,10 @@ def enrol(
     decide_by = check_window(draft.facts, draft.operation.target, now)
     intent.latest_revision += 1
     intent.unattended_replans = _unattended(intent, predecessor)
-    intent.save()
+    if intent._state.adding:
+        insert(intent)
+    else:
+        intent.save()
     plan = _insert(intent, draft, predecessor, now=now, decide_by=decide_by)
     if draft.evidence:
         rows = [Evidence(plan=plan, label=e.label, text=e.text, url=e.url) for e in draft.evidence]
@@ -117,7 +122,7 @@ def _insert(
 ) -> Plan:
     target = draft.operation.target
     try:
-        return Plan.objects.create(
+        plan = Plan(
             target=target,
             intent=intent,
             revision=intent.latest_revision,
@@ -131,6 +136,7 @@ def _insert(
             **_as_sent(draft),
             **_in_custody(draft.facts),
         )
+        return insert(plan)
     except IntegrityError as error:
         raise _as_problem(error) from None
 
@@ -221,12 +227,19 @@ def finish_replan(replan: Replan, plan: Plan, *, actor: Actor, now: datetime) ->
 WRITTEN: Final = "an object that this plan covers was written"
 
 
+_WRITES: Final = Statement(
+    lambda: Write.objects.filter(
+        agent=Slot("agent", BigIntegerField()),
+        task_id=Slot("task", TextField()),
+        at__gt=Slot("since", DateTimeField()),
+    )
+)
+
+
 def go_stale_by_earlier_write(plan: Plan, actor: Actor) -> Plan:
     """A plan made before a stored write that hits it is stale on arrival (A-10)."""
-    later = Write.objects.filter(
-        agent_id=plan.agent_id, task_id=plan.task_id, at__gt=plan.plan_created_at
-    )
-    for write in later:
+    later = {"agent": plan.agent_id, "task": plan.task_id, "since": plan.plan_created_at}
+    for write in _WRITES.all(**later):
         if write.hits(plan.covers):
             details = {"reason": WRITTEN, "tool": write.tool}
             return transition(plan, Verb.MARK_STALE, actor=actor, details=details)

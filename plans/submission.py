@@ -8,9 +8,11 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.db import transaction
+from django.db.models import TextField
 
 from audit import actors
 from audit.actors import Actor
+from audit.statements import Slot, Statement
 from plans import errors
 from plans.abandonment import abandon
 from plans.admission import admit
@@ -90,9 +92,16 @@ def submit(agent: Agent, submission: Submission) -> tuple[Plan, bool]:
         raise
 
 
+_OPERATIONS: Final = Statement(
+    lambda: Operation.objects.select_related("target").filter(
+        target__name=Slot("target", TextField())
+    )
+)
+
+
 def find_operation(target: str, name: str) -> Operation:
     """The operation with its target; UnknownTarget or UnknownOperation (422)."""
-    found = list(Operation.objects.select_related("target").filter(target__name=target))
+    found = _OPERATIONS.all(target=target)
     if not found:
         raise errors.UnknownTarget(pointer="/target")
     for operation in found:

@@ -35,6 +35,7 @@ from plans.clock import clock
 from plans.errors import NotReplannable
 from plans.lifecycle import Verb, allowed, transition
 from plans.models import Intent, Plan, Replan
+from plans.outcomes import FINAL, Kind
 from plans.status import OPEN
 
 log = structlog.get_logger(__name__)
@@ -113,10 +114,12 @@ EVERY_SECOND: Final = (
 )
 
 
-def carry_out(pk: int) -> None:
+def carry_out(pk: int) -> Kind | None:
     """An attempt, and at once the read that an answer without proof calls for."""
-    if committing.commit(pk) is not None:
+    kind = committing.commit(pk)
+    if kind is not None and kind not in FINAL:
         resolving.resolve(pk)
+    return kind
 
 
 def committed_over_others() -> list[int]:
@@ -130,7 +133,7 @@ def make_others_stale(pk: int) -> None:
 
     The mark goes when all are done: who is killed half-way, or fails at one, is followed up.
     """
-    committed = Plan.objects.with_names().get(pk=pk)
+    committed = Plan.objects.named(pk)
     done = [_make_stale(other, committed) for other in others_on_the_same_objects(committed)]
     if all(done):
         Plan.objects.filter(pk=pk).update(stales_others=False)

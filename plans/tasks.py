@@ -10,6 +10,7 @@ from django.db import transaction
 
 from plans import replanning, sweeper, verification, webhooks
 from plans.models import Plan
+from plans.outcomes import Kind
 from plans.status import REPLANNED, Status
 
 log = structlog.get_logger(__name__)
@@ -18,8 +19,8 @@ log = structlog.get_logger(__name__)
 @shared_task
 def commit_plan(pk: int) -> None:
     """Runs on the commit queue, with workers of its own (Q-3)."""
-    sweeper.carry_out(pk)
-    ring_for(Plan.objects.only("pk", "status").get(pk=pk))
+    if sweeper.carry_out(pk) is not Kind.APPLIED:
+        ring_for(Plan.objects.only("pk", "status").get(pk=pk))
 
 
 @shared_task
