@@ -52,6 +52,10 @@ SECTIONS = {
     "insights": "audit",
     "finding": "unresolved",
     "reading": "unresolved",
+    "webhooks": "settings",
+    "webhook": "settings",
+    "webhook_addition": "settings",
+    "webhook_rotation": "settings",
 }
 
 

@@ -63,7 +63,8 @@ class Receiver(RawTarget):
 
     @property
     def messages(self) -> list[Received]:
-        return list(_parsed(self.requests))
+        """A connection that died before its first byte told nothing."""
+        return list(_parsed(filter(None, self.requests)))
 
 
 def _parsed(requests: Iterable[bytes]) -> Iterator[Received]:
