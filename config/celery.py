@@ -11,6 +11,7 @@ from typing import Any
 
 from celery import Celery, signals
 from django.conf import settings
+from django.core.management.base import SystemCheckError
 from kombu import Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
@@ -70,7 +71,11 @@ def refuse_unsafe_start(**_kwargs: Any) -> None:
     """A worker of an installation that may forget decisions sends nothing (FM-33)."""
     from config import checks  # needs the apps, which are ready only now
 
-    checks.refuse_unsafe_start()
+    try:
+        checks.refuse_unsafe_start()
+    except SystemCheckError as refusal:
+        # Celery logs an ordinary error of a handler and starts all the same.
+        raise SystemExit(str(refusal)) from None
 
 
 _stop = threading.Event()

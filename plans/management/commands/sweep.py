@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import structlog
+from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandParser
 from django.db import InterfaceError, OperationalError, close_old_connections
 
@@ -37,6 +38,7 @@ class Command(BaseCommand):
         if not options["once"]:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, lambda *_: stop.set())
+        self.refuse_unsafe_start()
         begin_era_after_restore()
         sweeper = Sweeper(options["threads"])
         try:
@@ -48,6 +50,13 @@ class Command(BaseCommand):
                     return
         finally:
             sweeper.finish(drop_waiting=not options["once"])
+
+    def refuse_unsafe_start(self) -> None:
+        """Where commits may be forgotten nothing is sent (FM-33); a database away is waited for."""
+        try:
+            self.check(tags=[Tags.security, Tags.database], databases=["default"])
+        except (OperationalError, InterfaceError) as fault:
+            log.warning("sweep.unchecked", fault=type(fault).__name__)
 
 
 def begin_era_after_restore() -> None:
