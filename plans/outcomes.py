@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final
 
 from plans.bodies import changed_in, code_of, is_replayed, problem, read_object, text
 from plans.exchanges import Answer, Exchange, NoAnswer, NotSent
@@ -56,10 +55,6 @@ class Kind(StrEnum):
     RETRY_LATER = "retry_later"
     UNKNOWN = "unknown"
     UNRESOLVED = "unresolved"
-
-
-# Nothing is left to find out.
-FINAL: Final = frozenset({Kind.APPLIED, Kind.CONFLICTED, Kind.EXPIRED, Kind.FAILED})
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from plans.clock import clock
 from plans.errors import NotReplannable
 from plans.lifecycle import Verb, allowed, transition
 from plans.models import Intent, Plan, Replan
-from plans.outcomes import FINAL, Kind
+from plans.outcomes import Kind
 from plans.status import OPEN
 
 log = structlog.get_logger(__name__)
@@ -43,6 +43,8 @@ log = structlog.get_logger(__name__)
 # The doorbell gets this long before the sweep does the work itself.
 HEAD_START: Final = timedelta(seconds=0.7)
 BATCH: Final = 200
+# Nothing is left to find out.
+SETTLED: Final = frozenset({Kind.APPLIED, Kind.CONFLICTED, Kind.EXPIRED, Kind.FAILED})
 
 
 class Lane(StrEnum):
@@ -117,7 +119,7 @@ EVERY_SECOND: Final = (
 def carry_out(pk: int) -> Kind | None:
     """An attempt, and at once the read that an answer without proof calls for."""
     kind = committing.commit(pk)
-    if kind is not None and kind not in FINAL:
+    if kind is not None and kind not in SETTLED:
         resolving.resolve(pk)
     return kind
 
