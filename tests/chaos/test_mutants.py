@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.chaos.checker import Verdict
 from tests.chaos.mutants import MUTANTS
 from tests.chaos.run import play
 from tests.chaos.weather import Weather
@@ -79,15 +80,23 @@ def _tried(case: Case) -> Any:
     return pytest.param(case, id=case.mutant, marks=marks)
 
 
+def _names(verdict: Verdict, case: Case) -> bool:
+    """Whether the judge reports the very invariant that the bug breaks."""
+    return any(WORDS[case.mutant] in finding for finding in getattr(verdict, case.breaks))
+
+
 def test_every_mutant_is_tried() -> None:
     assert [case.mutant for case in CASES] == list(MUTANTS) == list(WORDS)
 
 
 @pytest.mark.parametrize("case", [_tried(case) for case in CASES])
 def test_a_mutant_breaks_its_invariant(case: Case) -> None:
-    outcome = play(SEED, SECONDS, weather=replace(case.weather, mutant=case.mutant))
-    found = getattr(outcome.verdict, case.breaks)
-    assert [finding for finding in found if WORDS[case.mutant] in finding], outcome.verdict
+    weather = replace(case.weather, mutant=case.mutant)
+    # A busy machine gets through little in four seconds; then it has more time, once.
+    verdict = play(SEED, SECONDS, weather=weather).verdict
+    if not _names(verdict, case):
+        verdict = play(SEED, 4 * SECONDS, weather=weather).verdict
+    assert _names(verdict, case), verdict
 
 
 @pytest.mark.long
