@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from django.db import models
 
 from audit.models import ClockTimestamp
 from audit.recording import Subject
+from audit.statements import Slot, Statement
 from plans.models.agents import Agent
 from plans.models.targets import Operation, Target
 
@@ -16,11 +17,7 @@ from plans.models.targets import Operation, Target
 class IntentQuerySet(models.QuerySet["Intent"]):
     def locked(self, pk: uuid.UUID) -> Intent:
         """The intent under its lock, taken before any of its plans'; foreign keys stay writable."""
-        return (
-            self.select_related("target", "operation__target", "agent__owner")
-            .select_for_update(of=("self",), no_key=True)
-            .get(pk=pk)
-        )
+        return _LOCKED.get(pk=pk)
 
 
 class Intent(models.Model):
@@ -69,3 +66,12 @@ class Intent(models.Model):
             intent_id=self.pk,
             task_id=self.task_id,
         )
+
+
+_LOCKED: Final = Statement(
+    lambda: (
+        Intent.objects.select_related("target", "operation__target", "agent__owner")
+        .select_for_update(of=("self",), no_key=True)
+        .filter(pk=Slot("pk", models.UUIDField()))
+    )
+)

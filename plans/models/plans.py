@@ -36,7 +36,7 @@ class PlanQuerySet(models.QuerySet["Plan"]):
 
     def locked_with_intent(self, pk: int) -> Plan:
         """The plan under its lock, after its intent's: for a change that may reach both."""
-        Intent.objects.select_for_update(of=("self",), no_key=True).get(plans=pk)
+        _INTENT_LOCKED.get(pk=pk)
         return self.locked(pk)
 
     def latest_locked(self, intent: Intent) -> Plan | None:
@@ -255,6 +255,9 @@ class Plan(models.Model):
 
 _PK: Final = Slot("pk", models.BigIntegerField())
 _NAMED: Final = Statement(lambda: Plan.objects.with_names().filter(pk=_PK))
+_INTENT_LOCKED: Final = Statement(
+    lambda: Intent.objects.select_for_update(of=("self",), no_key=True).only("pk").filter(plans=_PK)
+)
 _LOCKED: Final = Statement(
     lambda: Plan.objects.with_names().select_for_update(of=("self",)).filter(pk=_PK)
 )
