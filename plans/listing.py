@@ -27,6 +27,8 @@ MAX_LIMIT: Final = 200
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 # Large or secret, and in no answer.
 _LEFT_OUT: Final = ("token", "commit_body", "inputs", "document")
+# What an answer tells of the plan before and the plan after.
+_OF_NEIGHBOURS: Final = frozenset({"id", "plan_id", "replaces", "status", "actions", "conflict"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,12 @@ class Page:
 
 def own_plans(agent: Agent | Slot) -> QuerySet[Plan]:
     """The agent's plans with all that an answer names, and `now` of PostgreSQL's clock."""
-    neighbours = [f"{side}__{name}" for side in ("replaces", "replaced_by") for name in _LEFT_OUT]
+    neighbours = [
+        f"{side}__{field.name}"
+        for side in ("replaces", "replaced_by")
+        for field in Plan._meta.concrete_fields
+        if field.name not in _OF_NEIGHBOURS
+    ]
     return (
         Plan.objects.filter(agent=agent)
         .select_related("target", "operation", "intent", "replaces", "replaced_by", "replan")
