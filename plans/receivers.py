@@ -31,9 +31,9 @@ _WORDS: Final = {
     "https-required": "An address outside needs https.",
     "scheme": "Only https (or http to an internal receiver) is called.",
     "userinfo": "An address has no user name and no password.",
-    "loopback": "That is this machine. Only an operator may allow an internal receiver.",
-    "private": "That is a private address. Only an operator may allow an internal receiver.",
-    "shared": "That is a private address. Only an operator may allow an internal receiver.",
+    "loopback": "That is this machine. An operator may allow a receiver inside.",
+    "private": "That is a private address. An operator may allow a receiver inside.",
+    "shared": "That is a private address. An operator may allow a receiver inside.",
 }
 
 
