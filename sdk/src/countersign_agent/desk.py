@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +15,7 @@ from countersign_agent.errors import (
     TaskOver,
     TokenDisagreement,
 )
-from countersign_agent.flows import Flow, do
+from countersign_agent.flows import Flow, Lock, do
 from countersign_agent.results import Writes
 from countersign_agent.secret import Secret
 from countersign_agent.state import HeldIntent, HeldPlan, TaskState
@@ -51,9 +49,7 @@ class Believed:
 class Desk:
     """Opens the state at the first verb, and lets one verb at a time work on it."""
 
-    def __init__(
-        self, around: Surroundings, task_id: str, lock: threading.Lock | asyncio.Lock
-    ) -> None:
+    def __init__(self, around: Surroundings, task_id: str, lock: Lock) -> None:
         self.around = around
         self.task_id = task_id
         self.lock = lock

@@ -37,16 +37,18 @@ def freeze_inputs(inputs: Mapping[str, Any]) -> bytes:
 def read_object(text: bytes | str) -> dict[str, Any]:
     """A strict JSON object: no duplicate names, NaN or infinity. NotStrict otherwise."""
     try:
-        found = json.loads(
-            text.decode("utf-8", "strict") if isinstance(text, bytes) else text,
-            object_pairs_hook=_unique,
-            parse_constant=_refuse,
-        )
+        found = _parse(text)
     except (ValueError, RecursionError):
-        raise NotStrict("not a strict JSON text") from None
+        found = None
+    # Outside of the handler: a decoder's error carries the whole text, with a token in it.
     if not isinstance(found, dict):
-        raise NotStrict("not a JSON object")
+        raise NotStrict("not a strict JSON object")
     return found
+
+
+def _parse(text: bytes | str) -> Any:
+    exact = text.decode("utf-8", "strict") if isinstance(text, bytes) else text
+    return json.loads(exact, object_pairs_hook=_unique, parse_constant=_refuse)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

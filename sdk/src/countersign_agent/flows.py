@@ -39,7 +39,10 @@ def do[**P, T](
     return cast("T", (yield Step(call, inspect.iscoroutinefunction(port))))
 
 
-def alone[T](lock: threading.Lock | asyncio.Lock, flow: Flow[T]) -> Flow[T]:
+type Lock = threading.Lock | asyncio.Lock
+
+
+def alone[T](lock: Lock, flow: Flow[T]) -> Flow[T]:
     """Run a flow while nobody else holds the lock (a plain one in threads only)."""
     yield from do(lock.acquire)
     try:

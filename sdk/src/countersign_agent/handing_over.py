@@ -17,7 +17,7 @@ from countersign_agent.errors import (
     PlanUnusable,
     TargetFault,
 )
-from countersign_agent.flows import Flow
+from countersign_agent.flows import Flow, Lock, alone
 from countersign_agent.planning import dry_run
 from countersign_agent.results import Plan
 from countersign_agent.state import ANY_OBJECT, HeldIntent, HeldPlan, TaskState
@@ -30,8 +30,15 @@ _MOVING: Final = frozenset({"wait", "replanning"})
 class Review:
     """One intent's way through Countersign."""
 
-    def __init__(self, around: Surroundings, state: TaskState, intent: HeldIntent) -> None:
-        self.around, self.state, self.intent = around, state, intent
+    def __init__(
+        self,
+        around: Surroundings,
+        state: TaskState,
+        intent: HeldIntent,
+        lock: Lock | None = None,
+    ) -> None:
+        """`lock`: what `follow`, which holds none while it waits, takes for planning again."""
+        self.around, self.state, self.intent, self.lock = around, state, intent, lock
         self.api = around.server()
 
     # ── Handing over ────────────────────────────────────────────────────────────────────────
@@ -151,7 +158,8 @@ class Review:
         plan = yield from self.look(plan)
         while (told := plan.server) is not None:
             if self._ours_to_plan(told):
-                plan = yield from self.plan_again(plan, told)
+                again = self.plan_again(plan, told)
+                plan = yield from alone(self.lock, again) if self.lock else again
                 continue
             left = ends - self.around.monotonic()
             if told.next_action not in _MOVING or left < 1:
@@ -174,6 +182,8 @@ class Review:
 
     def plan_again(self, dead: HeldPlan, told: Plan) -> Flow[HeldPlan]:
         """Claim the re-plan, repeat the dry run, hand the new plan over in the same intent."""
+        if self.intent.current is not None and self.intent.current is not dead:
+            return self.intent.current
         claim = yield from self.api.claim_replan(told.replan.id if told.replan else None)
         if claim is None:
             yield from self.around.wait(1.0)

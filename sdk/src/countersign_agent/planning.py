@@ -60,22 +60,26 @@ def read_dry_run(answer: Answer, now: datetime) -> HeldPlan:
     The expiry becomes UTC here, once; the fingerprint is the target's and never computed.
     """
     try:
-        members = read_object(answer.body)
-        return HeldPlan(
-            plan_id=_matching(members["plan_id"]),
-            fingerprint=_words(members["input_fingerprint"]),
-            received_at=now,
-            expires_at=read_instant(members["expires_at"]),
-            actions=tuple(Action.read(each) for each in _items(members["actions"])),
-            covers=_covers(members.get("covers")),
-            key=new_key(),
-            response=Secret(answer.body.decode()),
-            token=Secret(_words(members["plan_token"])),
-        )
+        return _read(answer, now)
     except (KeyError, TypeError, ValueError, NotStrict, UnexpectedAnswer) as error:
         fault = type(error).__name__
-    # Outside of the handler: neither the error nor its frames, which hold the token, come along.
+    # Outside of the handler: no frame that comes along has a token in a variable.
     raise TargetMisbehaved(f"A dry run's answer lacks something or cannot be read ({fault}).")
+
+
+def _read(answer: Answer, now: datetime) -> HeldPlan:
+    members = read_object(answer.body)
+    return HeldPlan(
+        plan_id=_matching(members["plan_id"]),
+        fingerprint=_words(members["input_fingerprint"]),
+        received_at=now,
+        expires_at=read_instant(members["expires_at"]),
+        actions=tuple(Action.read(each) for each in _items(members["actions"])),
+        covers=_covers(members.get("covers")),
+        key=new_key(),
+        response=Secret(answer.body.decode()),
+        token=Secret(_words(members["plan_token"])),
+    )
 
 
 def _words(value: Any) -> str:

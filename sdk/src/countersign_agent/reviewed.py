@@ -182,7 +182,7 @@ class ReviewedWay(DirectWay):
         if plan.server is None and plan.status != "submitting":
             return direct_outcome(intent, plan)
         yield from self.report(state)
-        review = Review(self.around, state, intent)
+        review = Review(self.around, state, intent, self.lock)
         try:
             plan = yield from review.follow(plan, seconds) if seconds else review.look(plan)
         except DryRunRefused as refused:

@@ -68,14 +68,11 @@ class SqliteStore:
         """A connection for each statement: nothing to close, to share or to inherit by a fork."""
         shown = [each.reveal() if isinstance(each, Secret) else each for each in values]
         try:
-            with contextlib.closing(self._connected()) as connection:
+            connect = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
+            with contextlib.closing(connect) as connection:
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("PRAGMA secure_delete = ON")
                 return connection.execute(statement, shown).fetchall()
         except sqlite3.DatabaseError:
             shown.clear()
         raise StateDamaged(f"{self.path.name} cannot be used as a SQLite file.")
-
-    def _connected(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None)
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA secure_delete = ON")
-        return connection

@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, Literal, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 from countersign_agent.documents import Json, NotStrict, read_object
 from countersign_agent.errors import StateDamaged, UnexpectedAnswer, UnknownPlan
@@ -238,15 +238,20 @@ class TaskState(Read):
     def parse(cls, text: Secret) -> TaskState:
         """The state that a store kept. StateDamaged: nothing is guessed."""
         try:
-            members = read_object(text.reveal())
-            if members.get("version") != VERSION:
-                raise StateDamaged("The stored state is of another version.")
-            return cls.read(members.get("task"))
-        except (NotStrict, UnexpectedAnswer):
-            raise StateDamaged from None
+            return cls.read(_of_this_version(read_object(text.reveal())))
+        except (NotStrict, UnexpectedAnswer) as error:
+            fault = type(error).__name__
+        # Outside of the handler: no frame that comes along has a token in a variable.
+        raise StateDamaged(f"The stored state cannot be read ({fault}).")
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         raise TypeError("a task's state is neither pickled nor copied: give it a store")
+
+
+def _of_this_version(members: dict[str, Any]) -> Any:
+    if members.get("version") != VERSION:
+        raise NotStrict("another version")
+    return members.get("task")
 
 
 def new_key() -> str:

@@ -8,7 +8,7 @@ import json
 import os
 import threading
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from countersign_agent.documents import NotStrict, read_object
 from countersign_agent.errors import StateDamaged, StateHeld
@@ -162,17 +162,27 @@ class JsonFileStore:
 
     def _read(self) -> dict[str, Secret]:
         try:
-            members = read_object(self.path.read_bytes())
+            return _apart(self.path.read_bytes())
         except FileNotFoundError:
             return {}
         except NotStrict:
-            raise StateDamaged(f"{self.path.name} cannot be read.") from None
-        return {name: Secret(json.dumps(task)) for name, task in members.items()}
+            damaged = StateDamaged(f"{self.path.name} cannot be read.")
+        # Outside of the handler: the error that came first has the file's text in its frames.
+        raise damaged
 
     def _write(self, texts: dict[str, Secret]) -> None:
-        whole: dict[str, Any] = {name: json.loads(text.reveal()) for name, text in texts.items()}
-        replace_file(self.path, Secret(json.dumps(whole, ensure_ascii=False)))
+        replace_file(self.path, _joined(texts))
         self._texts = texts
+
+
+def _apart(text: bytes) -> dict[str, Secret]:
+    return {name: Secret(json.dumps(task)) for name, task in read_object(text).items()}
+
+
+def _joined(texts: dict[str, Secret]) -> Secret:
+    """Apart, so that no variable holds a token when the disk is full and the error is shown."""
+    whole = {name: json.loads(text.reveal()) for name, text in texts.items()}
+    return Secret(json.dumps(whole, ensure_ascii=False))
 
 
 def replace_file(path: Path, text: Secret) -> None:
