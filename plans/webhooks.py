@@ -128,14 +128,19 @@ def _longest_due(webhook: Webhook, now: datetime) -> Delivery | None:
 
 
 def _begin(webhook: Webhook, delivery: Delivery, now: datetime) -> Claim:
-    """A lost worker's delivery is due again when its lease ends, and has used up this try."""
+    """If its worker is lost the try is used up, and the next one is due as after a failure."""
     lease, ends = uuid.uuid4(), now + timedelta(seconds=TOTAL_SECONDS) + LEASE_SLACK
     delivery.tries, delivery.attempts_made = delivery.tries + 1, delivery.attempts_made + 1
-    delivery.next_attempt_at = ends
+    delivery.next_attempt_at = max(ends, now + _pause(delivery.tries))
     delivery.save(update_fields=["tries", "attempts_made", "next_attempt_at"])
     attempt = delivery.attempts.create(number=delivery.attempts_made)
     Webhook.objects.filter(pk=webhook.pk).update(lease=lease, not_before=ends)
     return Claim(webhook, delivery, attempt, lease, now)
+
+
+def _pause(tries: int) -> timedelta:
+    """How long after the failure of so many tries the next one is due; after the last at once."""
+    return timedelta(seconds=SCHEDULE[tries] if tries < len(SCHEDULE) else 0)
 
 
 def _send(claim: Claim) -> Exchange:
@@ -237,10 +242,9 @@ def _go_on(webhook: Webhook, delivery: Delivery, verdict: Verdict, now: datetime
         _give_up(webhook, delivery, now, Webhook.Off.EXHAUSTED)
     else:
         asked = timedelta(seconds=verdict.retry_after)
-        wait = max(timedelta(seconds=SCHEDULE[delivery.tries]), asked)
-        Delivery.objects.filter(pk=delivery.pk, status=Status.WAITING).update(
-            next_attempt_at=now + wait
-        )
+        due_at = now + max(_pause(delivery.tries), asked)
+        waiting = Delivery.objects.filter(pk=delivery.pk, status=Status.WAITING)
+        waiting.update(next_attempt_at=due_at)
         pause = now + asked if asked else None
         _free(webhook, failing_since=webhook.failing_since or now, not_before=pause)
 

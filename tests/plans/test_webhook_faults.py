@@ -41,6 +41,7 @@ class InjectedError(Exception):
 def _short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhooks, "TOTAL_SECONDS", 1.0)
     monkeypatch.setattr(webhooks, "LEASE_SLACK", timedelta(seconds=0.5))
+    monkeypatch.setattr(webhooks, "SCHEDULE", (0, *[0.5] * 9))
 
 
 def test_the_steps_are_steps() -> None:

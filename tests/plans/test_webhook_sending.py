@@ -249,6 +249,23 @@ def test_nothing_of_an_answer_is_kept(line: Line) -> None:
     assert "secret" not in " ".join(str(value) for value in vars(attempt).values())
 
 
+def test_no_log_tells_the_secret_or_the_path(
+    line: Line, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nor does anything that is printed of a row, of a claim or of a call."""
+    line.receiver.answers(status(500), status(410))
+    line.deliver()
+    make_due(line.delivery)
+    claim = webhooks._claim(line.webhook.pk)
+    assert claim is not None
+    make_due(line.delivery)
+    line.deliver()
+    told = caplog.text + "".join(capfd.readouterr()) + repr([claim, line.webhook, line.delivery])
+    assert "webhook.switched_off" in told
+    for secret in (line.secret.reveal(), line.secret.reveal()[6:], "of=support"):
+        assert secret not in told
+
+
 def test_nobody_listens(line: Line) -> None:
     Webhook.objects.update(url=f"http://127.0.0.1:{refused_port()}/")
     assert line.deliver() == 0
@@ -373,8 +390,12 @@ def test_a_late_success_counts_and_a_late_failure_does_not(line: Line) -> None:
 
 
 def test_ten_lost_workers_are_enough(line: Line) -> None:
-    for _ in SCHEDULE:
+    """Their tries keep to the schedule, too: it is not given up within minutes."""
+    for seconds in (*SCHEDULE[1:], 0):
         assert webhooks._claim(line.webhook.pk) is not None
+        lease = timedelta(seconds=webhooks.TOTAL_SECONDS) + webhooks.LEASE_SLACK
+        wait = max(timedelta(seconds=seconds), lease)
+        assert wait_of(line.delivery) == pytest.approx(wait, abs=SECOND)
         make_due(line.delivery)
     assert line.deliver() == 0
     webhook, delivery = line.fresh()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -19,10 +21,11 @@ from audit import actors
 from audit.actions import Action
 from audit.models import Era, Event
 from audit.recording import record
-from plans import receivers, telling
+from plans import receivers, telling, webhooks
 from plans.clock import clock
 from plans.management.commands.sweep import Sweeper
 from plans.models import Agent, Delivery, Plan, ToldUpTo, Webhook
+from plans.models import DeliveryAttempt as Attempts
 from plans.status import Status
 from plans.sweeper import EVERY_SECOND, due_work, tell
 
@@ -188,6 +191,34 @@ def test_a_receiver_that_is_down_changes_no_plan(
 
 def _tried(webhook: Webhook) -> bool:
     return webhook.deliveries.filter(tries=1, event__to_status="committed").exists()
+
+
+def test_receivers_that_hang_hold_up_no_commit_and_not_each_other(
+    support_agent: Agent,
+    approved: Callable[..., Plan],
+    make_plan: Callable[..., Plan],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """FM-54: they fill their own lane, and the one that is well has its turn."""
+    monkeypatch.setattr(webhooks, "READ_SECONDS", 1.5)
+    with ExitStack() as stack:
+        for _ in range(3):
+            stack.enter_context(listening(support_agent, "hang"))
+        receiver, _, secret = stack.enter_context(listening(support_agent))
+        happened(make_plan())
+        sweeper, ends = Sweeper(2), time.monotonic() + 20
+        while Attempts.objects.filter(outcome="open").count() != 2:
+            assert time.monotonic() < ends
+            sweeper.look()
+        plan, began = approved(), time.monotonic()
+        while Plan.objects.get(pk=plan.pk).status != Status.COMMITTED:
+            sweeper.look()
+        assert time.monotonic() - began < 1.5
+        while not receiver.messages:
+            assert time.monotonic() < ends
+            sweeper.look()
+        sweeper.finish()
+        assert receiver.messages[0].verified_by(secret)
 
 
 def test_without_a_webhook_nothing_is_done(
