@@ -146,7 +146,8 @@ class Store:
             return WELL
         if use:
             db.execute("UPDATE fault SET step = step + 1 WHERE subject = ? AND kind = ?", known)
-        return faults[row["step"]]
+        fault: Fault = faults[row["step"]]
+        return fault
 
     def _react(self, db: sqlite3.Connection, fault: Fault, request: Commit) -> Answer:
         plan = self._plan(db, request.plan_id)

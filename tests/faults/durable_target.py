@@ -45,6 +45,9 @@ class House:
 
 HOUSES: Final = {
     "plain": House(),
+    # The same as plain: a caller may have less patience with it.
+    "hopeless": House(),
+    "patient": House(),
     "refusing": House(refuses=True),
     "forgetful": House(retention=3.0),
     "ahead": House(offset=120.0),

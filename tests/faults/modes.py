@@ -158,4 +158,8 @@ ASKING_MODES: Final[Mapping[str, list[Fault]]] = {
     "of another plan": [Fault(answer=Answer(200, {"plan_id": "plan_other", "status": "applied"}))],
 }
 
-MODES: Final = {"commit": COMMIT_MODES, "read": ASKING_MODES, "dry_run": ASKING_MODES}
+MODES: Final[Mapping[str, Mapping[str, list[Fault]]]] = {
+    "commit": COMMIT_MODES,
+    "read": ASKING_MODES,
+    "dry_run": ASKING_MODES,
+}

@@ -13,6 +13,8 @@ from typing import Any, Self
 
 import httpx
 
+from demo.processes import die_with_parent
+
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 30.0
 
@@ -40,6 +42,7 @@ class TargetProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                preexec_fn=die_with_parent,
             )
         deadline = time.monotonic() + PATIENCE
         while True:

@@ -88,8 +88,14 @@ def state(target: TargetProcess, plan: dict[str, Any], house: str = "plain") -> 
 
 
 def _at(target: TargetProcess, house: str) -> Endpoint:
-    times = {"connect_timeout": 5.0, "read_timeout": 0.15, "total_timeout": 0.3}
-    return Endpoint(target.url(house), internal=True, credential=Secret("any"), **times)
+    return Endpoint(
+        target.url(house),
+        internal=True,
+        credential=Secret("any"),
+        connect_timeout=5.0,
+        read_timeout=0.15,
+        total_timeout=0.3,
+    )
 
 
 def effects(target: TargetProcess, plan: dict[str, Any]) -> list[str]:
