@@ -60,7 +60,7 @@ def about_end(ended: TaskEnd) -> Answer:
     action: NextAction = "investigate" if ended.unresolved else "done"
     if not ended.recorded:
         action = "retry_same"
-    return _answer(action) | as_json(ended)
+    return {**_answer(action), **as_json(ended)}
 
 
 def about_error(error: CountersignError) -> Answer:

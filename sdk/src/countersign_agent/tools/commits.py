@@ -32,10 +32,11 @@ COMMIT_SCHEMA: Final[Mapping[str, Any]] = {
         "expires_at": {**_TEXT, "format": "date-time"},
         "idempotency_key": {**_TEXT, "pattern": _KEY},
     },
-    "required": ["plan_id", "idempotency_key"],
-    # Beside `required`, so that the members may be taken over into a larger document.
+    "required": [
+        *("plan_id", "plan_token", "input_fingerprint", "expires_at", "idempotency_key"),
+    ],
+    # Beside `required`, for those who take the members over into a larger document.
     "dependentRequired": {
-        "plan_id": ["plan_token", "input_fingerprint", "expires_at"],
         "plan_token": ["plan_id", "input_fingerprint", "expires_at"],
         "input_fingerprint": ["plan_token"],
     },
