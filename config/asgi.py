@@ -6,7 +6,7 @@ held back here, in the event loop, and asked for again when something happened (
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,13 +18,11 @@ django.setup(set_prefix=False)
 
 from asgiref.sync import sync_to_async  # noqa: E402
 from django.conf import settings  # noqa: E402
-from django.core.handlers.asgi import ASGIHandler  # noqa: E402
 from django.core.management.base import SystemCheckError  # noqa: E402
-from django.http import HttpRequest  # noqa: E402
-from django.http.response import HttpResponseBase  # noqa: E402
 
 from config.checks import refuse_unsafe_start  # noqa: E402
 from config.nudges import listen  # noqa: E402
+from config.one_hop import Message, OneHopHandler, Receive, Scope, Send  # noqa: E402
 from config.waiting import Waiters  # noqa: E402
 from plans.changes import SCOPE_KEY, Wait  # noqa: E402
 from plans.edge import wait_seconds  # noqa: E402
@@ -32,29 +30,11 @@ from plans.errors import BodyTooLarge, NotFound, Problem  # noqa: E402
 from plans.replies import API, problem_body, problem_headers  # noqa: E402
 from plans.strict_json import MAX_BYTES  # noqa: E402
 
-type Message = MutableMapping[str, Any]
-type Scope = MutableMapping[str, Any]
-type Receive = Callable[[], Awaitable[Message]]
-type Send = Callable[[Message], Awaitable[None]]
-
 # A sender that is told "too large" in mid-sentence often sees a broken connection instead.
 DRAINED_BYTES: Final = 16 * 1024 * 1024
 DRAIN_SECONDS: Final = 5.0
 # An encoded slash would make another route of a plan ID (BI-47).
 _HIDDEN: Final = (b"%2f", b"%5c", b"%00")
-
-
-class OneHopHandler(ASGIHandler):
-    """Django with a synchronous chain: middleware and view run in one thread, in one go.
-
-    The stock handler changes between the loop and a thread for most middleware.
-    """
-
-    def load_middleware(self, is_async: bool = False) -> None:
-        super().load_middleware(is_async=False)
-
-    async def get_response_async(self, request: HttpRequest) -> HttpResponseBase:
-        return await sync_to_async(self.get_response, thread_sensitive=True)(request)
 
 
 @dataclass(slots=True)
@@ -224,7 +204,7 @@ async def _refuse(scope: Scope, send: Send, problem: Problem) -> None:
 
 
 application = Application(
-    OneHopHandler(),
+    OneHopHandler(settings.REQUEST_THREADS),
     waiters=Waiters(listen=listen),
     concurrency=settings.API_CONCURRENCY,
     begin=refuse_unsafe_start,

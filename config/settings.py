@@ -179,6 +179,9 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 CSRF_FAILURE_VIEW = "config.refusals.csrf_failure"
 # Requests of the REST interface that hold a thread and a connection at once; the others queue.
 API_CONCURRENCY = env.integer("API_CONCURRENCY", 8)
+# All requests of one web process, pages too: a connection each, and two are left for who looks
+# whether those that wait must be woken.
+REQUEST_THREADS = max(API_CONCURRENCY + 2, env.integer("DATABASE_POOL_MAX", 16) - 2)
 # Without one, /metrics answers to this machine alone, and to nobody behind a proxy.
 METRICS_TOKEN = env.optional("METRICS_TOKEN")
 
