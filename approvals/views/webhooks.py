@@ -38,7 +38,8 @@ def webhook_addition(request: PersonRequest) -> HttpResponse:
     """The answer is the one page that shows the secret. What is wrong is said beside the form."""
     agents = _agents(request)
     try:
-        agent = agents.filter(name=request.POST.get("agent", "")).first()
+        # Compared here: a text that PostgreSQL cannot hold is nobody's name.
+        agent = next((one for one in agents if one.name == request.POST.get("agent")), None)
         if agent is None:
             raise InvalidField("Choose one of your agents.", pointer="/agent")
         internal = _internal(request)

@@ -87,6 +87,7 @@ BAD = {
     "https://93.184.216.34:22/": "Port 22",
     "https://93.184.216.34/a b": "cannot hold",
     "https://93.184.216.34/\r\nX: y": "Write it as",
+    "https://93.184.216.34/\x00": "cannot hold",
     "https://93.184.216.34//evil": "cannot hold",
     "https://93.184.216.34/a/../b": "cannot hold",
     "https://93.184.216.34/é": "cannot hold",
@@ -135,6 +136,14 @@ def test_a_name_that_leads_inside_is_refused(
     answer = sign_in(dana).post(ADD, {"agent": "support-agent", "url": "https://rebind.example/"})
     assert answer.status_code == 422
     assert "private address" in answer.text
+
+
+@pytest.mark.parametrize("name", ["", "nobody", "support-agent\x00", "\ufffd", "x" * 5000])
+def test_an_agent_that_is_not_there_is_not_chosen(
+    sign_in: Callable[[User], Client], support_agent: Agent, otto: User, name: str
+) -> None:
+    answer = sign_in(otto).post(ADD, {"agent": name, "url": f"{URL}\x00"})
+    assert (answer.status_code, "Choose one of your agents" in answer.text) == (422, True)
 
 
 def test_only_operators_open_the_inside(
