@@ -6,6 +6,7 @@ from typing import Any
 import structlog
 from django.core.exceptions import RequestDataTooBig, SuspiciousOperation
 from django.db import InterfaceError, OperationalError
+from django.db import InternalError as ServerFault
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
 from ninja import NinjaAPI
 from ninja.errors import HttpError, ValidationError
@@ -101,6 +102,7 @@ def refuse_unknown(request: HttpRequest, error: Http404) -> HttpResponse:
 
 @interface.exception_handler(OperationalError)
 @interface.exception_handler(InterfaceError)
+@interface.exception_handler(ServerFault)
 def refuse_without_database(request: HttpRequest, error: Exception) -> HttpResponse:
     log.error("database away", error=str(error))
     return problem_reply(request, DatabaseAway())

@@ -5,6 +5,7 @@ from typing import Any
 
 import structlog
 from django.db import InterfaceError, OperationalError
+from django.db import InternalError as ServerFault
 from django.http import HttpRequest, HttpResponse
 
 from plans.errors import (
@@ -18,7 +19,8 @@ from plans.errors import (
 from plans.replies import refuse
 
 log = structlog.get_logger(__name__)
-DATABASE_ERRORS = (OperationalError, InterfaceError)
+# The last: a server that turned read-only, or whose data is broken, takes no change either.
+DATABASE_ERRORS = (OperationalError, InterfaceError, ServerFault)
 
 
 def bad_request(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:

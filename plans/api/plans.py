@@ -19,10 +19,11 @@ from plans.api.callers import (
 from plans.api.wishes import evidence_of, wish
 from plans.changes import intent_key
 from plans.envelopes import AbandonmentOut, PlanOut, PlanPage, ProblemOut
+from plans.errors import PlanAlreadySubmitted
 from plans.evidence import add_evidence
-from plans.models import Intent
+from plans.models import Agent, Intent, Plan
 from plans.replies import json_reply, tagged_reply
-from plans.representation import entity_tag, represent, represent_new
+from plans.representation import entity_tag, plan_path, represent, represent_new
 from plans.schemas import AbandonmentIn, EvidenceIn, SubmissionIn
 from plans.status import Status
 from plans.submission import Submission, submit
@@ -49,7 +50,7 @@ def submit_plan(request: ApiRequest, body: SubmissionIn) -> HttpResponse:
         replan_id=body.replan_id,
         idempotency_key=body.idempotency_key,
     )
-    plan, created = submit(agent, submission)
+    plan, created = _submitted(agent, submission)
     if created and plan.status == Status.VERIFYING and plan.replaces_id is None:
         members = represent_new(plan)
     else:
@@ -59,6 +60,17 @@ def submit_plan(request: ApiRequest, body: SubmissionIn) -> HttpResponse:
         tasks.ring_for(plan)
     headers = {"ETag": entity_tag(members), "Location": members["links"]["self"]}
     return json_reply(members, 201 if created else 200, headers)
+
+
+def _submitted(agent: Agent, submission: Submission) -> tuple[Plan, bool]:
+    """`submit()`; a refusal links to the agent's own plan that is here already (FM-46)."""
+    try:
+        return submit(agent, submission)
+    except PlanAlreadySubmitted as refusal:
+        if "plan_status" in refusal.members:
+            path = plan_path(submission.target, refusal.members["plan_id"])
+            refusal.headers["Link"] = f'<{path}>; rel="duplicate"'
+        raise
 
 
 @router.get(

@@ -43,24 +43,31 @@ def test_the_token_is_in_no_answer(api: Api) -> None:
     assert not any(TOKEN in answer.content.decode() for answer in answers)
 
 
+@pytest.mark.fm(46)
 def test_the_same_submission_again_answers_with_what_is_here(api: Api) -> None:
     body = submission()
     first = api.post("/plans", body)
     second = api.post("/plans", body)
     assert (first.status_code, second.status_code) == (201, 200)
     assert second["Location"] == first["Location"]
+    assert second.json()["plan_id"] == first.json()["plan_id"]
     assert Plan.objects.count() == Intent.objects.count() == 1
 
 
+@pytest.mark.fm(46)
 def test_other_content_under_the_same_plan_id_is_refused(api: Api) -> None:
     body = submission()
-    api.post("/plans", body)
+    first = api.post("/plans", body)
     answer = api.post("/plans", body | {"reason": "another"})
     assert answer.status_code == 409
     assert answer.json()["code"] == "plan-already-submitted"
+    path = answer["Link"].removeprefix("<").removesuffix('>; rel="duplicate"')
+    assert first["Location"].endswith(path)
+    assert api.get(path.removeprefix("/api/v1")).json()["plan_id"] == first.json()["plan_id"]
     assert Plan.objects.count() == 1
 
 
+@pytest.mark.fm(46)
 def test_another_agents_plan_cannot_be_submitted_again(
     api: Api, dana: object, make_api_key: Callable[..., str]
 ) -> None:
@@ -68,7 +75,8 @@ def test_another_agents_plan_cannot_be_submitted_again(
     api.post("/plans", body)
     other = Agent.objects.create(name="other-agent", owner=dana, rate_tokens=600)
     answer = Api(make_api_key(other)).post("/plans", body)
-    assert answer.status_code == 409
+    assert (answer.status_code, answer.json()["code"]) == (409, "plan-already-submitted")
+    assert "Link" not in answer, "another agent's plan is not there"
     assert Plan.objects.count() == 1
 
 
