@@ -41,6 +41,7 @@ DECIDING = (
 )
 
 
+@pytest.mark.fm(35)
 @pytest.mark.django_db
 @pytest.mark.parametrize("minutes", [10, -10])
 def test_the_clock_of_the_app_changes_no_decision(make_plan: Make, ada: User, minutes: int) -> None:

@@ -257,6 +257,7 @@ def test_a_risk_that_was_raised_meanwhile_asks_for_its_confirmation(
     assert client.post(address(plan), form | {"confirm": "480.00 USD"}).status_code == 303
 
 
+@pytest.mark.fm(55)
 def test_the_same_person_s_repeat_shows_the_plan(
     client: Client, ada: User, make_plan: MakePlan
 ) -> None:
@@ -300,6 +301,7 @@ def test_a_plan_whose_time_is_over_is_gone(client: Client, ada: User, make_plan:
     assert Replan.objects.filter(plan=plan).exists()
 
 
+@pytest.mark.fm(42)
 def test_a_superseded_plan_leads_to_its_successor(
     client: Client, ada: User, make_plan: MakePlan
 ) -> None:

@@ -82,6 +82,7 @@ def test_a_policy_s_group_is_read_afresh(sendable: Make, ada: User, grace: User)
     assert reopened(plan) == "0 of 1 approvals were given on what is shown now."
 
 
+@pytest.mark.fm(49)
 @pytest.mark.parametrize(
     ("tighter", "reason"),
     [

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -24,12 +25,14 @@ from plans.committing import claim_attempt
 from plans.enrolment import commit_body
 from plans.errors import Problem
 from plans.intents import plan_again
-from plans.lifecycle import Verb, allowed, transition
-from plans.models import Intent, Plan, Replan, Target
+from plans.models import Agent, Intent, Plan, Replan, Target
 from plans.oversight import oversight
 from plans.status import Status
-from tests.faults.scripted_target import ScriptedTarget
+from plans.submission import submit
+from plans.taskwork import Hit, mark_written
+from tests.faults.scripted_target import ScriptedTarget, hang
 from tests.plans.engine import TOKEN, fresh
+from tests.plans.story import submission
 
 pytestmark = pytest.mark.django_db(transaction=True)
 type Make = Callable[..., Plan]
@@ -100,6 +103,7 @@ def _said(plan: Plan, *words: str) -> list[str]:
     return list(rows.values_list("action", flat=True))
 
 
+@pytest.mark.fm(38)
 def test_eight_people_approve_and_one_does(
     plan: Plan, people: list[User], target: ScriptedTarget
 ) -> None:
@@ -117,6 +121,7 @@ def test_eight_people_approve_and_one_does(
     ]
 
 
+@pytest.mark.fm(38, 55)
 def test_one_person_clicks_eight_times(plan: Plan, ada: User, target: ScriptedTarget) -> None:
     """FM-38, FM-55, BI-45: everybody of them sees their own decision's page."""
     results = at_once(*[_vote(ada, plan)] * THREADS)
@@ -126,6 +131,7 @@ def test_one_person_clicks_eight_times(plan: Plan, ada: User, target: ScriptedTa
     assert (len(target.commits), _said(plan, "plan.approved")) == (1, ["plan.approved"])
 
 
+@pytest.mark.fm(39)
 def test_approve_against_reject(plan: Plan, people: list[User], target: ScriptedTarget) -> None:
     """FM-39."""
     verdicts = ["approve", "reject"] * (THREADS // 2)
@@ -141,6 +147,7 @@ def test_approve_against_reject(plan: Plan, people: list[User], target: Scripted
     assert len(target.applications) <= _swept(plan).attempts.count() == approved
 
 
+@pytest.mark.fm(40)
 def test_an_expiry_that_passes_while_the_lock_is_waited_for(plan: Plan, people: list[User]) -> None:
     """FM-40: the clock is read after the lock, so a click of before the instant is refused."""
     locked, decide_by = threading.Event(), clock() + timedelta(seconds=0.6)
@@ -166,6 +173,7 @@ def test_an_expiry_that_passes_while_the_lock_is_waited_for(plan: Plan, people: 
     assert (Replan.objects.count(), _said(plan, "plan.expired")) == (1, ["plan.expired"])
 
 
+@pytest.mark.fm(41)
 @pytest.mark.parametrize("wait", [0.0, 0.02, 0.05])
 def test_approve_against_the_sweeps_expiry(
     plan: Plan, people: list[User], target: ScriptedTarget, wait: float
@@ -194,53 +202,102 @@ def test_approve_against_the_sweeps_expiry(
         assert (events, _codes(results)) == (["plan.expired"], ["plan-expired"] * 6)
 
 
-def _supersede(plan: Plan) -> None:
-    """What a submission with `replaces` does, and in its order: the intent, then the plan."""
-    with transaction.atomic():
-        Intent.objects.locked(plan.intent_id)
-        current = Plan.objects.locked(plan.pk)
-        if allowed(current, Verb.SUPERSEDE):
-            transition(current, Verb.SUPERSEDE, actor=actors.REPLANNER)
-
-
-def test_approve_against_supersede(plan: Plan, people: list[User]) -> None:
-    """FM-42."""
-    acts = [_vote(person, plan) for person in people[:7]]
-    results = at_once(*acts, lambda: _supersede(plan))
+@pytest.mark.fm(42)
+@pytest.mark.parametrize("first", ["nobody", "the approval", "the successor"])
+def test_approve_against_supersede(
+    plan: Plan, people: list[User], support_agent: Agent, first: str
+) -> None:
+    """FM-42: one of the two wins, and the other is told by whom."""
+    Intent.objects.update(latest_revision=plan.revision)
+    votes = [_vote(person, plan) for person in people[:7]]
+    submits = partial(submit, support_agent, submission(replaces=plan.plan_id))
+    groups: dict[str, list[list[Act]]] = {
+        "nobody": [[*votes, submits]],
+        "the approval": [votes, [submits]],
+        "the successor": [[submits], votes],
+    }
+    results = [result for acts in groups[first] for result in at_once(*acts)]
     if Decision.objects.exists():
-        assert (fresh(plan).status, _codes(results)) == ("approved", ["already-decided"] * 6)
+        codes = ["already-decided"] * 6 + ["predecessor-unresolved"]
+        assert (fresh(plan).status, _codes(results)) == ("approved", codes)
+        assert first != "the successor"
     else:
         assert (fresh(plan).status, _codes(results)) == ("superseded", ["superseded"] * 7)
+        successor = Plan.objects.get(replaces=plan).plan_id
+        told = {r.members["replaced_by"] for r in results if isinstance(r, Problem)}
+        assert (told, first != "the approval") == ({successor}, True)
     assert len(_said(plan, "plan.approved", "plan.superseded")) == 1
 
 
-def test_approve_against_a_write(plan: Plan, ada: User, target: ScriptedTarget) -> None:
+def _write(plan: Plan) -> Act:
+    return lambda: mark_written(plan.agent, plan.task_id, ["invoice/4412"], "refund")
+
+
+@pytest.mark.fm(43)
+def test_a_write_against_the_commit_of_an_approved_plan(
+    plan: Plan, ada: User, target: ScriptedTarget
+) -> None:
     """FM-43: before the attempt's row it becomes stale and nothing is sent; after, it is sent."""
     _vote(ada, plan)()
-
-    def write() -> bool:
-        with transaction.atomic():
-            current = Plan.objects.locked_with_intent(plan.pk)
-            if hit := allowed(current, Verb.MARK_STALE):
-                transition(current, Verb.MARK_STALE, actor=actors.COMMITTER)
-            return hit
-
-    hit, *claims = at_once(write, *[lambda: claim_attempt(plan.pk)] * 4)
-    assert sum(claim is not None for claim in claims) == (not hit)
-    assert fresh(plan).status == (Status.STALE if hit else Status.COMMITTING)
+    hit, *_ = at_once(_write(plan), *[lambda: sweeper.carry_out(plan.pk)] * 4)
+    assert isinstance(hit, Hit)
+    stale = [each.pk for each in hit.closed] == [plan.pk]
+    assert fresh(plan).status == (Status.STALE if stale else Status.COMMITTED)
+    assert len(target.commits) == len(target.applications) == (not stale)
+    assert Replan.objects.filter(plan=plan, cause="stale").count() == stale
 
 
-def test_withdraw_against_claim(plan: Plan, ada: User) -> None:
-    """FM-44: cancelled and nothing sent, or in flight and 409."""
+@pytest.mark.fm(43)
+@pytest.mark.parametrize("first", ["nobody", "the write", "the approval"])
+def test_approve_against_a_write(
+    plan: Plan, people: list[User], target: ScriptedTarget, first: str
+) -> None:
+    """FM-43: stale in either order, and never sent."""
+    votes = [_vote(person, plan) for person in people[:4]]
+    groups = {
+        "nobody": [[_write(plan), *votes]],
+        "the write": [[_write(plan)], votes],
+        "the approval": [votes, [_write(plan)]],
+    }
+    for acts in groups[first]:
+        at_once(*acts)
+    assert _swept(plan).status == Status.STALE
+    assert (target.commits, fresh(plan).attempts.count()) == ([], 0)
+    assert Decision.objects.count() == len(_said(plan, "plan.approved")) <= (first != "the write")
+    assert Replan.objects.filter(plan=plan, cause="stale").count() == 1
+
+
+@pytest.mark.fm(44)
+@pytest.mark.parametrize("first", ["nobody", "the withdrawal", "the commit"])
+def test_withdraw_against_the_start_of_the_commit(
+    plan: Plan, ada: User, target: ScriptedTarget, first: str
+) -> None:
+    """FM-44: cancelled and nothing sent, or 409 and what the target says."""
     _vote(ada, plan)()
-    withdrawn, *claims = at_once(
-        lambda: withdraw(ada, plan.pk, "no"), *[lambda: claim_attempt(plan.pk)] * 4
-    )
-    claimed = [claim for claim in claims if claim is not None]
-    if isinstance(withdrawn, Problem):
-        assert (withdrawn.code, len(claimed)) == ("commit-in-flight", 1)
+    withdrawal = partial(withdraw, ada, plan.pk, "no")
+    sends: list[Act] = [lambda: sweeper.carry_out(plan.pk)] * 4
+    target.play(hang(applies=True, until=(gate := threading.Event())))
+
+    def withdraw_later() -> object:
+        try:
+            while first == "the commit" and not target.commits:
+                time.sleep(0.01)
+            return withdrawal()
+        finally:
+            gate.set()
+
+    groups: dict[str, list[list[Act]]] = {
+        "nobody": [[withdraw_later, *sends]],
+        "the withdrawal": [[withdraw_later], sends],
+        "the commit": [[withdraw_later, *sends]],
+    }
+    results = [result for acts in groups[first] for result in at_once(*acts)]
+    if codes := _codes(results):
+        assert (codes, first != "the withdrawal") == (["commit-in-flight"], True)
+        assert (fresh(plan).status, target.applications) == (Status.COMMITTED, [plan.plan_id])
     else:
-        assert (fresh(plan).status, claimed) == (Status.REJECTED, [])
+        assert (fresh(plan).status, target.commits) == (Status.REJECTED, [])
+        assert first != "the commit"
 
 
 def _abandon(plan: Plan) -> tuple[Plan, bool]:
@@ -257,6 +314,7 @@ def test_abandon_against_approve(plan: Plan, people: list[User], target: Scripte
     assert len(_said(plan, "plan.abandoned")) == 1
 
 
+@pytest.mark.fm(45)
 def test_abandon_against_claim(plan: Plan, ada: User) -> None:
     """FM-45, A-8: closed before the attempt's row, only noted after it."""
     _vote(ada, plan)()

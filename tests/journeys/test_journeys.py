@@ -275,6 +275,7 @@ def test_requested_changes_are_claimed_and_planned_again_by_the_agent(
     assert effect["amount_cents"] == 24_000
 
 
+@pytest.mark.fm(28)
 def test_with_redis_dead_an_approval_is_quick_and_committed_within_ten_seconds(
     product: Product, agent: Agent, ada: Person, billing: Billing, wire: Wire
 ) -> None:
@@ -387,6 +388,7 @@ def test_ada_clicks_and_sees_it_committed(
     agent.wait(plan, is_("committed"))
 
 
+@pytest.mark.fm(23)
 def test_what_a_killed_worker_had_sent_is_found_out_and_counted_once(
     agent: Agent, billing: Billing, wire: Wire, interrupted: tuple[Plan, int]
 ) -> None:

@@ -30,6 +30,7 @@ def _lapse(plan: Plan) -> None:
     plan.attempts.filter(outcome="open").update(lease_until=clock() - timedelta(seconds=1))
 
 
+@pytest.mark.fm(26, 51)
 def test_a_due_commit_is_claimed_by_one(approved: Make, target: ScriptedTarget) -> None:
     """FM-26, FM-51: the same task eight times at once, and two sweepers beside it."""
     plan, barrier = soon(approved()), threading.Barrier(10)

@@ -15,6 +15,8 @@ from django.db import connection
 from audit.models import Event
 from plans import gateway
 from plans.clock import clock
+from plans.configuration.connections import PlansInFlight, reconnect
+from plans.custody import Secret, encrypt
 from plans.models import Attempt, Plan, Replan, Target
 from plans.oversight import oversight
 from plans.status import Status
@@ -74,14 +76,18 @@ def _open_attempts() -> int:
         connection.close()
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.fm(1)
+@pytest.mark.parametrize("fault", ["connect", "tls", "dns"])
 def test_what_never_left_is_sent_later_with_the_same_key(
-    approved: Make, target: ScriptedTarget, quick_billing: Target, scheme: str
+    approved: Make, target: ScriptedTarget, quick_billing: Target, fault: str
 ) -> None:
     """FM-1, T-13: after 1, 3, 9, then every 20 s, outside the count of the retries."""
-    Target.objects.update(base_url=target.base_url.replace("http", scheme))
-    if scheme == "http":
+    if fault == "connect":
         target.leave()
+    else:
+        nowhere = "http://no-such-name.invalid"
+        secure = target.base_url.replace("http", "https")
+        Target.objects.update(base_url=secure if fault == "tls" else nowhere)
     plan, waits = approved(), []
     for _ in range(5):
         plan = send(plan)
@@ -91,13 +97,15 @@ def test_what_never_left_is_sent_later_with_the_same_key(
         assert plan.next_attempt_at is not None
         waits.append(round((plan.next_attempt_at - closed).total_seconds(), 1))
     assert (waits, outcomes(plan), target.commits) == ([1, 3, 9, 20, 20], ["not_sent"] * 5, [])
-    if scheme == "http":
+    assert set(plan.attempts.values_list("reason", flat=True)) == {fault}
+    if fault == "connect":
         target.come_back()
         plan = send(plan)
         assert (plan.status, outcomes(plan)[-1]) == (Status.COMMITTED, "applied")
         assert (target.keys(), len(target.commits)) == ({plan.idempotency_key}, 1)
 
 
+@pytest.mark.fm(1)
 def test_what_never_left_expires_when_its_window_closes(
     approved: Make, target: ScriptedTarget
 ) -> None:
@@ -145,6 +153,7 @@ def _raise_the_risk(plan: Plan) -> None:
     type(plan.operation).objects.update(risk="critical")
 
 
+@pytest.mark.fm(49)
 @pytest.mark.parametrize(
     "change", [_switch_ada_off, _take_the_group_away, _give_ada_the_agent, _raise_the_risk]
 )
@@ -161,20 +170,32 @@ def test_an_approval_that_does_not_stand_any_more_goes_back_to_people(
     assert oversight().assess(plan).digest == plan.digest
 
 
+@pytest.mark.fm(50)
 @pytest.mark.parametrize("left", ["approved", "committing"])
+@pytest.mark.parametrize("edit", ["address", "credential"])
 def test_a_changed_connection_makes_it_stale(
-    approved: Make, target: ScriptedTarget, left: str
+    approved: Make, target: ScriptedTarget, quick_billing: Target, left: str, edit: str
 ) -> None:
-    """FM-50."""
+    """FM-50: an edit is refused while plans are approved; where it happened, nothing is sent."""
     plan = approved()
     if left == "committing":
         target.leave()
         assert send(plan).status == Status.COMMITTING
         target.come_back()
-    Target.objects.update(connection_version=2)
+    elsewhere = target.base_url.replace("127.0.0.1", "localhost")
+    address = elsewhere if edit == "address" else target.base_url
+    with pytest.raises(PlansInFlight):
+        reconnect(quick_billing, address, Secret("another-token-of-the-tests"))
+    changes = {"base_url": address} if edit == "address" else {"credential": encrypt(b"another")}
+    Target.objects.update(connection_version=2, **changes)
     plan = send(plan)
     assert (plan.status, target.commits) == (Status.STALE, [])
+    assert "address or credential was changed" in str(_reason(plan, "plan.stale"))
     assert Replan.objects.get().cause == "stale"
+
+
+def _reason(plan: Plan, action: str) -> object:
+    return Event.objects.get(plan_id=plan.plan_id, action=action).details["reason"]
 
 
 def test_an_open_circuit_stops_first_sends_until_it_closes(

@@ -45,6 +45,7 @@ def _url(listener: socket.socket) -> str:
     return f"redis://127.0.0.1:{listener.getsockname()[1]}/0"
 
 
+@pytest.mark.fm(28)
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.usefixtures("_dead_broker")
 def test_a_dead_broker_costs_the_person_nothing_and_the_commit_seconds(

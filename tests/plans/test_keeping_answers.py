@@ -33,6 +33,7 @@ def _short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recording, "RETRY_WRITE_SECONDS", 5.0)
 
 
+@pytest.mark.fm(32)
 @pytest.mark.usefixtures("_short_patience")
 @pytest.mark.parametrize("status", [200, 409])
 def test_an_answer_in_hand_outlives_the_connection(
@@ -62,6 +63,7 @@ def test_an_answer_in_hand_outlives_the_connection(
     assert actions(plan).count("attempt.closed") == 1
 
 
+@pytest.mark.fm(24)
 def test_a_worker_that_dies_with_the_answer_comes_to_the_same(
     approved: Make, target: ScriptedTarget, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,6 +120,7 @@ def test_applied_after_a_person_said_not_applied_is_an_alarm(approved: Make, ott
 # ── Behind our back (FM-47) ─────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.fm(47)
 def test_the_agent_committed_it_itself_with_our_key(approved: Make, target: ScriptedTarget) -> None:
     plan = approved()
     target.applied[plan.plan_id] = Applied(plan.idempotency_key)
@@ -129,6 +130,7 @@ def test_the_agent_committed_it_itself_with_our_key(approved: Make, target: Scri
     assert Event.objects.get(action="target.alarm").details == {"alarm": "applied-out-of-band"}
 
 
+@pytest.mark.fm(47)
 def test_the_target_says_that_it_had_applied_it_before_us(
     approved: Make, target: ScriptedTarget
 ) -> None:
@@ -138,6 +140,7 @@ def test_the_target_says_that_it_had_applied_it_before_us(
     assert send(plan).applied_out_of_band
 
 
+@pytest.mark.fm(47)
 @pytest.mark.parametrize("status", [409, 410, 412])
 def test_somebody_committed_it_with_another_key(
     approved: Make, target: ScriptedTarget, status: int
@@ -150,6 +153,7 @@ def test_somebody_committed_it_with_another_key(
     assert (plan.status, plan.applied_out_of_band) == (Status.COMMITTED, True)
     assert (plan.result, plan.problem) == ({"refund_id": "rf_1"}, None)
     assert (len(target.reads), len(target.commits)) == (1, 1)
+    assert Event.objects.get(action="target.alarm").details == {"alarm": "applied-out-of-band"}
     assert not Replan.objects.exists()
 
 
@@ -214,6 +218,7 @@ def test_a_target_with_another_clock_is_warned_of(approved: Make, target: Script
     assert Event.objects.get(action="target.alarm").details == {"alarm": "clock-skew"}
 
 
+@pytest.mark.fm(45)
 @pytest.mark.parametrize("kind", ["unknown", "conflicted", "committed"])
 def test_what_the_agent_abandoned_in_flight_ends_as_the_target_says(
     approved: Make, target: ScriptedTarget, kind: str

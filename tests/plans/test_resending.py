@@ -66,12 +66,19 @@ def test_fractions_of_a_second_are_kept(approved: Make, target: ScriptedTarget) 
     assert send(plan).next_attempt_at is None
 
 
+@pytest.mark.fm(48)
+@pytest.mark.parametrize("known", [True, False])
 @pytest.mark.parametrize(
     ("retention", "sent_ago", "resends"),
     [(None, 140, True), (None, 151, False), (100, 40, True), (100, 51, False), (0, 0, False)],
 )
 def test_half_of_the_key_retention_is_the_end(
-    approved: Make, target: ScriptedTarget, retention: int | None, sent_ago: int, resends: bool
+    approved: Make,
+    target: ScriptedTarget,
+    retention: int | None,
+    sent_ago: int,
+    resends: bool,
+    known: bool,
 ) -> None:
     """FM-48: past it the target may have forgotten the key, and would apply it again."""
     target.play(drop())
@@ -82,8 +89,13 @@ def test_half_of_the_key_retention_is_the_end(
     assert len(target.commits) == (2 if resends else 1)
     if not resends:
         assert (plan.status, plan.next_attempt_at) == (Status.UNKNOWN, None)
-        target.says = "not_applied"
-        assert read(plan).status == Status.CONFLICTED
+        target.says = "not_applied" if known else answer(503)
+        plan = read(plan)
+        assert plan.status == (Status.CONFLICTED if known else Status.UNKNOWN)
+        if not known:
+            Plan.objects.update(unknown_since=clock() - timedelta(days=1))
+            assert read(plan).status == Status.UNRESOLVED
+        assert len(target.commits) == 1
 
 
 def test_a_resend_that_would_come_too_late_is_not_planned(
@@ -177,6 +189,7 @@ def test_a_target_without_idempotency_that_says_later_gets_no_second_attempt(
     assert Replan.objects.get().cause == "expired"
 
 
+@pytest.mark.fm(11, 12)
 @pytest.mark.parametrize("status", [503, 429])
 @pytest.mark.parametrize(
     ("header", "lower", "upper"),
@@ -203,6 +216,7 @@ def test_retry_after_is_a_lower_bound_with_a_cap(
     assert target.keys() == {plan.idempotency_key}
 
 
+@pytest.mark.fm(12)
 def test_a_retry_after_beyond_the_window_ends_with_the_window(
     approved: Make, target: ScriptedTarget
 ) -> None:
@@ -216,6 +230,7 @@ def test_a_retry_after_beyond_the_window_ends_with_the_window(
     Plan.objects.update(decide_by=clock())
     plan = send(plan)
     assert (plan.status, len(target.commits)) == (Status.EXPIRED, 1)
+    assert Replan.objects.get().cause == "expired"
 
 
 def test_429_is_outside_the_count(approved: Make, target: ScriptedTarget) -> None:
