@@ -124,7 +124,7 @@ class Demo:
             self.child("web", *uvicorn, role="web", pool=16),
             self.worker("commit", 8),
             self.worker("default", 4),
-            self.child("sweeper", "manage.py", "sweep", role="sweeper", pool=4),
+            self.child("sweeper", "manage.py", "sweep", role="sweeper", pool=12),
         ]
 
     def new_api_key(self) -> None:

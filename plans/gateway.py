@@ -109,7 +109,7 @@ def exchange(
     `deadline` (`time.monotonic()`) can only shorten the total timeout. `on_connected` runs before
     the first byte and stops the send by raising. RuntimeError inside a transaction (T-3).
     """
-    _refuse_inside_transaction()
+    _let_the_database_go()
     clock = _Clock(endpoint, deadline)
     try:
         origin = check_origin(endpoint.base_url, endpoint.internal)
@@ -130,12 +130,17 @@ def _nothing() -> None:
     """The caller has no last check."""
 
 
-def _refuse_inside_transaction() -> None:
-    """A lock held across a call to somebody else's server can stop the whole product (T-3)."""
+def _let_the_database_go() -> None:
+    """A lock held across a call to somebody else's server can stop the whole product (T-3).
+
+    A connection held meanwhile would, too: a few targets that hang would empty the pool.
+    """
     if getattr(settings, "GATEWAY_ALLOW_IN_TRANSACTION", False):
         return
-    if any(each.in_atomic_block for each in connections.all(initialized_only=True)):
-        raise RuntimeError("a call to a target was made inside a database transaction (T-3)")
+    for each in connections.all(initialized_only=True):
+        if each.in_atomic_block:
+            raise RuntimeError("a call to a target was made inside a database transaction (T-3)")
+        each.close_if_unusable_or_obsolete()
 
 
 def _connect(origin: Origin, endpoint: Endpoint, clock: _Clock) -> socket.socket:

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
-from django.db import close_old_connections, connection, transaction
+from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q
 
 from audit import actors
@@ -160,9 +160,6 @@ def _send(claim: Claim) -> Exchange:
     )
     body, keys = webhook_messages.body(event), _keys(webhook, claim.at)
     headers = webhook_messages.headers(claim.delivery.message_id, claim.at, body, keys)
-    if not connection.in_atomic_block:
-        # No connection is held while somebody else's server makes up its mind.
-        close_old_connections()
     return exchange(endpoint, Call("POST", address.path, body=body, headers=headers))
 
 

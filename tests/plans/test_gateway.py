@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.test import override_settings
 
 from plans.gateway import Answer, Call, Endpoint, Exchange, NoAnswer, exchange
@@ -201,6 +201,20 @@ def test_no_call_is_made_inside_a_transaction() -> None:
             exchange(endpoint(target.base_url), COMMIT)
         assert target.connections == 0
         assert isinstance(exchange(endpoint(target.base_url), COMMIT), Answer)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_database_connection_is_held_while_the_target_thinks() -> None:
+    """Else a few that hang would empty the pool, and nothing would expire any more."""
+    connection.ensure_connection()
+    held: list[object] = []
+    with RawTarget("ok") as target:
+        exchange(
+            endpoint(target.base_url),
+            COMMIT,
+            on_connected=lambda: held.append(connection.connection),
+        )
+    assert held == [None]
 
 
 @pytest.mark.django_db
