@@ -5,8 +5,10 @@ The direct way: nobody else decides, the same program plans and commits.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -333,3 +335,48 @@ def test_the_end_tells_what_is_not_known(
     assert kept["t"]["task"]["ended"]
     assert not token.is_in(json.dumps(kept))
     ear.refused(TaskOver, lambda: guard.task("t").plan("billing", "refund", wish(invoice)))
+
+
+def test_a_call_that_is_cancelled_is_in_doubt_and_found_out_later(
+    billing: Target, invoice: str, ear: Ear
+) -> None:
+    with asyncio.Runner() as runner:
+        program = Program("event loop", ear, billing.url, runner)
+        task = program.guard(seconds=10).task("t").inner
+
+        async def give_up() -> str:
+            planned = await task.plan("billing", "refund", wish(invoice))
+            billing.arm("apply_then_timeout", seconds=3)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(task.commit(planned.plan.plan_id), 0.5)
+            with pytest.raises(OutcomeUnknown):
+                await task.plan("billing", "refund", wish(invoice, 1))
+            return str((await task.commit(planned.plan.plan_id)).status)
+
+        assert runner.run(give_up()) == "committed"
+        runner.run(task.end())
+        for close in program.closing:
+            close()
+    assert paid(billing, invoice) == [1_500]
+    assert len(ear.keys) == 1
+
+
+def test_many_at_once_commit_once(
+    program: Program, billing: Target, invoice: str, ear: Ear
+) -> None:
+    if program.kind == "threads":
+        with program.guard().task("t") as task, ThreadPoolExecutor(8) as pool:
+            plan_id = task.plan("billing", "refund", wish(invoice)).plan.plan_id
+            told = [each.status for each in pool.map(task.commit, [plan_id] * 8)]
+    else:
+        task = program.guard().task("t").inner
+
+        async def all_at_once() -> list[str]:
+            planned = await task.plan("billing", "refund", wish(invoice))
+            calls = [task.commit(planned.plan.plan_id) for _ in range(8)]
+            return [each.status for each in await asyncio.gather(*calls)]
+
+        told = program.runner.run(all_at_once())
+    assert told == ["committed"] * 8
+    assert len(ear.commits) == 1
+    assert paid(billing, invoice) == [1_500]

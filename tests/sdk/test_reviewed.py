@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -48,10 +49,40 @@ def product() -> Iterator[Product]:
     try:
         product.start()
         product.configure(product.credentials.billing_url)
+        add_desk(product)
         yield product
         assert product.stop() == 0
     finally:
         product.wipe()
+
+
+# The same billing, where re-plans are the agent's.
+DESK = """
+[[targets]]
+name = "desk"
+base_url = "{url}"
+internal = true
+credential = "env:BILLING_TOKEN"
+plan_path = "/plans/{{plan_id}}"
+min_window_seconds = 3
+total_timeout_seconds = 6
+reviewers = ["reviewers"]
+
+[[targets.operations]]
+name = "refund"
+title = "Refund on {{object}}"
+dry_run_path = "/refund/dry_run"
+commit_path = "/refund/commit"
+replan = "agent"
+risk = "low"
+"""
+
+
+def add_desk(product: Product) -> None:
+    file = product.home / "desk.toml"
+    file.write_text(DESK.format(url=product.credentials.billing_url))
+    token = product.credentials.raw["targets"][TARGET]["token"]
+    product.manage("apply_config", str(file), BILLING_TOKEN=token)
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +118,7 @@ class Reviewed:
         )
 
     def guard(self, store: Store | None = None, *, targets: bool = True, **client: Any) -> Any:
-        known = {TARGET: self.target()} if targets else {}
+        known = {TARGET: self.target(), "desk": self.target()} if targets else {}
         options: Any = {"patience": QUICK, "clock": lambda: now() + self.later}
         if self.kind == "threads":
             return Guard(self.client(**client), known, store, **options)
@@ -108,13 +139,17 @@ class Reviewed:
         return made
 
 
-@pytest.fixture(params=["threads", "event loop"])
+@pytest.fixture
 def program(request: pytest.FixtureRequest, ear: Ear, product: Product) -> Iterator[Reviewed]:
+    """On the event loop; the flows are the same in threads, where `in_both` tries the shells."""
     with asyncio.Runner() as runner:
-        program = Reviewed(request.param, ear, product, runner)
+        program = Reviewed(getattr(request, "param", "event loop"), ear, product, runner)
         yield program
         for close in program.closing:
             close()
+
+
+in_both = pytest.mark.parametrize("program", ["threads", "event loop"], indirect=True)
 
 
 def wish(invoice: str, cents: int = 48_000) -> dict[str, Any]:
@@ -148,6 +183,7 @@ def settled(task: Any, plan_id: str) -> Any:
     raise AssertionError(outcome)
 
 
+@in_both
 def test_a_person_approves_and_it_is_told_once(
     program: Reviewed, billing: Billing, ada: Person, ear: Ear
 ) -> None:
@@ -196,6 +232,27 @@ def test_a_moved_world_comes_back_as_the_next_revision(
     assert [each["amount_cents"] for each in billing.effects(invoice)] == [28_000]
 
 
+@pytest.mark.parametrize("left", [20_000, 48_000])
+def test_the_agents_own_re_plan_is_made_while_it_waits(
+    program: Reviewed, billing: Billing, ada: Person, left: int
+) -> None:
+    invoice = billing.new_invoice()
+    with program.guard().task(program.task_id) as task:
+        first = arrived(task, task.propose("desk", "refund", wish(invoice)))
+        billing.refund_elsewhere(invoice, left)
+        form = ada.decision_form(ada.page(first.plan.plan_id, "desk"))
+        assert ada.approve(first.plan.plan_id, "desk", form).status_code == 303
+        if left == 48_000:
+            assert settled(task, first.plan.plan_id).next_action == "done"
+            return
+        second = followed(task, first)
+        assert second.plan.revision == 2
+        form = ada.decision_form(ada.page(second.plan.plan_id, "desk"))
+        assert ada.approve(second.plan.plan_id, "desk", form).status_code == 303
+        assert settled(task, first.plan.plan_id).result["amount_cents"] == 28_000
+    assert [each["amount_cents"] for each in billing.effects(invoice)] == [28_000]
+
+
 def followed(task: Any, first: Any) -> Any:
     """The plan that took the place of another, before people."""
     for _ in range(60):
@@ -205,6 +262,7 @@ def followed(task: Any, first: Any) -> Any:
     raise AssertionError(outcome)
 
 
+@in_both
 def test_a_write_of_the_agent_takes_its_plan_from_the_queue(
     program: Reviewed, billing: Billing, ada: Person, ear: Ear
 ) -> None:
@@ -290,6 +348,7 @@ def test_a_rejection_is_the_answer_to_the_same_wish(
     assert billing.effects(invoice) == []
 
 
+@in_both
 def test_an_exception_ends_the_task_and_abandons_its_plans(
     program: Reviewed, billing: Billing, ear: Ear
 ) -> None:
@@ -370,6 +429,7 @@ def plans_of(program: Reviewed, task_id: str) -> list[str]:
     return [each.plan_id for each in program.client().list_plans(task_id=task_id).items]
 
 
+@in_both
 def test_a_submission_whose_answer_is_lost_is_made_once(
     program: Reviewed, billing: Billing, wire: Losing
 ) -> None:
@@ -454,6 +514,7 @@ def test_the_events_are_in_order_and_none_is_told_twice(
     assert len({each.id for each in told}) == len(told)
 
 
+@in_both
 def test_lists_evidence_and_claims(program: Reviewed, billing: Billing) -> None:
     client = program.client()
     with program.guard().task(program.task_id) as task:
@@ -470,6 +531,7 @@ def test_lists_evidence_and_claims(program: Reviewed, billing: Billing) -> None:
         assert client.end_task(program.task_id, "done").abandoned == ()
 
 
+@in_both
 def test_refusals_are_told_apart(program: Reviewed, ear: Ear) -> None:
     client = program.client()
     ear.refused(NotFound, lambda: client.read_plan("billing", "plan_nobody_has"))
@@ -491,3 +553,30 @@ def test_no_token_is_in_any_log(product: Product, ear: Ear, billing: Billing) ->
             close()
     for file in (product.home / "logs").iterdir():
         ear.heard(file.read_text())
+
+
+# ── The page of the package ─────────────────────────────────────────────────────────────────
+def test_the_quick_start_is_true(
+    product: Product, billing: Billing, ada: Person, tmp_path: Path
+) -> None:
+    page = (ROOT / "sdk" / "README.md").read_text()
+    first = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)[0]
+    (tmp_path / "first.py").write_text(first)
+    (tmp_path / ".demo").symlink_to(product.home)
+    assert "PYTHONPATH=sdk/src .venv/bin/python first.py" in page
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "sdk" / "src")}
+    environment.pop("DJANGO_SETTINGS_MODULE", None)
+    with subprocess.Popen(
+        [sys.executable, "first.py"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        plan_id = program.stdout.readline().rstrip("/\n").rpartition("/")[2]
+        plan = {"plan_id": plan_id}
+        assert eventually(lambda: "Approve" in ada.sees(plan))
+        ada.approve_now(plan)
+        assert program.stdout.read().startswith("committed ")
+    assert [each["amount_cents"] for each in billing.effects("4471")] == [1_500]

@@ -18,12 +18,13 @@ from countersign_agent.errors import (
     TargetFault,
 )
 from countersign_agent.flows import Flow, Lock, alone
-from countersign_agent.planning import dry_run
+from countersign_agent.planning import NOTHING_TO_CHANGE, dry_run
 from countersign_agent.results import Plan
 from countersign_agent.state import ANY_OBJECT, HeldIntent, HeldPlan, TaskState
 from countersign_agent.surroundings import Surroundings
 
 _FRESH_TRIES: Final = 3
+_TRUE_ALREADY: Final = "The target has nothing to change: what was wanted is true already."
 _MOVING: Final = frozenset({"wait", "replanning"})
 
 
@@ -191,7 +192,12 @@ class Review:
         try:
             plan = yield from dry_run(self.around, self.state, self.intent)
         except DryRunRefused as refused:
-            yield from self.api.fail_replan(claim.id, f"The target refused: {refused}")
+            if refused.problem.code == NOTHING_TO_CHANGE:
+                # Only the server's own dry run can settle an intent; ours can end it.
+                ended = self.api.abandon_plan(told.target, told.plan_id, "other", _TRUE_ALREADY)
+                yield from self.adopt(dead, (yield from ended).plan)
+            else:
+                yield from self.api.fail_replan(claim.id, f"The target refused: {refused}")
             raise
         plan.replan_id = claim.id
         self.intent.plans.append(plan)

@@ -15,7 +15,7 @@ from countersign_agent.errors import DryRunRefused, NotFound, OutcomeUnknown
 from countersign_agent.flows import Flow, alone
 from countersign_agent.handing_over import Review
 from countersign_agent.opening import Opening
-from countersign_agent.planning import dry_run
+from countersign_agent.planning import NOTHING_TO_CHANGE, dry_run
 from countersign_agent.results import Plan
 from countersign_agent.secret import Secret
 from countersign_agent.state import HeldIntent, HeldPlan, TaskState
@@ -186,7 +186,10 @@ class ReviewedWay(DirectWay):
         try:
             plan = yield from review.follow(plan, seconds) if seconds else review.look(plan)
         except DryRunRefused as refused:
-            return replace(told(intent, intent.current or plan), reason=str(refused))
+            known = told(intent, intent.current or plan)
+            if refused.problem.code == NOTHING_TO_CHANGE:
+                known = replace(known, status="settled", next_action="done")
+            return replace(known, reason=refused.problem.detail)
         return reviewed_outcome(intent, plan)
 
     def _withdraw(self, plan_id: str, reason: Reason, note: str) -> Flow[Outcome]:
