@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,7 @@ type Proof = tuple[str, str]
 """A file of tests, from the root, and the name of a test in it."""
 
 
+@cache
 def marked() -> dict[int, set[Proof]]:
     """Which tests carry `@pytest.mark.fm(…)`, by row. Read and not imported: no test runs."""
     found: dict[int, set[Proof]] = defaultdict(set)
@@ -49,6 +51,7 @@ def _rows(marks: ast.expr) -> Iterator[int]:
             yield from (ast.literal_eval(argument) for argument in node.args)
 
 
+@cache
 def told() -> dict[int, list[str]]:
     """The page's rows: what is injected, the outcome, and the cell that names the tests."""
     return {int(row): [cell.strip() for cell in cells] for row, *cells in _rows_of_page()}
