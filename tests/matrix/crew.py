@@ -40,6 +40,8 @@ class Crew:
     """Web server, Celery worker and sweeper, with failpoints; `deaths` counts those by name."""
 
     folder: Path
+    # One of tests/chaos/mutants.py: the product with a bug, which the matrix must find.
+    mutant: str = ""
     web_port: int = field(default_factory=free_port)
     deaths: Counter[str] = field(default_factory=Counter)
     over: threading.Event = field(default_factory=threading.Event)
@@ -56,18 +58,22 @@ class Crew:
         # The kernel ends the children of a thread that ends: this one outlives them all.
         self.watch = threading.Thread(target=self._watch)
         database = connection.settings_dict
-        self.environment = os.environ | {
-            "DJANGO_SETTINGS_MODULE": "tests.matrix.settings",
-            "DATABASE_URL": "postgresql://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(
-                **database
-            ),
-            "SECRET_KEY": settings.SECRET_KEY,
-            "COUNTERSIGN_KEYS": ",".join(settings.ENCRYPTION_KEYS),
-            "LOG_LEVEL": "WARNING",
-            "BASE_URL": self.url,
-            "PYTHONPATH": str(ROOT),
-            FOLDER: str(self.folder),
-        }
+        self.environment = (
+            os.environ
+            | {
+                "DJANGO_SETTINGS_MODULE": "tests.matrix.settings",
+                "DATABASE_URL": "postgresql://{USER}:{PASSWORD}@{HOST}:{PORT}/{NAME}".format(
+                    **database
+                ),
+                "SECRET_KEY": settings.SECRET_KEY,
+                "COUNTERSIGN_KEYS": ",".join(settings.ENCRYPTION_KEYS),
+                "LOG_LEVEL": "WARNING",
+                "BASE_URL": self.url,
+                "PYTHONPATH": str(ROOT),
+                FOLDER: str(self.folder),
+            }
+            | ({"CHAOS_MUTANT": self.mutant} if self.mutant else {})
+        )
 
     @property
     def url(self) -> str:

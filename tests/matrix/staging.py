@@ -75,7 +75,7 @@ def make_world(target: TargetProcess) -> World:
             base_url=target.url(house),
             credential=custody.encrypt(b"credential-of-the-matrix"),
             retry_delays_seconds=[6, 1] if house == "patient" else [0.2, 0.5, 1, 2],
-            unknown_deadline_seconds=GIVEN_UP_AFTER.get(house, 60),
+            unknown_deadline_seconds=GIVEN_UP_AFTER.get(house, 150),
             key_retention_seconds=3 if house == "forgetful" else 86_400,
             **PATIENCE,
         )

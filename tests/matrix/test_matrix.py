@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import pytest
 
 from tests.faults.target_process import TargetProcess
 from tests.matrix.arming import Orders
-from tests.matrix.combinations import ACTS, FAMILIES, every_row, rows
+from tests.matrix.combinations import ACTS, FAMILIES, Row, every_row, rows
 from tests.matrix.crew import Crew
-from tests.matrix.run import Matrix
+from tests.matrix.run import Matrix, Result
 from tests.matrix.staging import make_world
 
 
@@ -35,24 +36,51 @@ def test_a_part_has_every_mode_and_every_step_with_every_act(family: str) -> Non
         assert {(row.step, row.act) for row in made} == set(product(steps, ACTS))
 
 
+type Play = Callable[..., Result]
+
+
 @pytest.fixture
-def matrix(tmp_path: Path, transactional_db: None) -> Iterator[Matrix]:
-    """The product's processes, their failpoints live, and a target that forgets nothing."""
-    with TargetProcess(tmp_path / "target") as target:
-        world = make_world(target)
-        with Crew(tmp_path) as crew:
-            yield Matrix(world, target, crew, Orders(tmp_path))
+def play(tmp_path: Path, transactional_db: None) -> Iterator[Play]:
+    """`play(rows)`: the product's processes, their failpoints live, and a target with a ledger."""
+    with ExitStack() as stack:
+
+        def played(rows: list[Row], mutant: str = "") -> Result:
+            target = stack.enter_context(TargetProcess(tmp_path / "target"))
+            world = make_world(target)
+            crew = stack.enter_context(Crew(tmp_path, mutant))
+            return Matrix(world, target, crew, Orders(tmp_path)).play(rows)
+
+        yield played
 
 
-def test_no_invariant_breaks_in_a_part_of_the_matrix(matrix: Matrix) -> None:
+def test_no_invariant_breaks_in_a_part_of_the_matrix(play: Play) -> None:
     """Every mode, and every step with every way to fail; `MATRIX_PART` chooses another part."""
-    result = matrix.play(every_row(int(os.environ.get("MATRIX_PART", "0"))))
+    result = play(every_row(int(os.environ.get("MATRIX_PART", "0"))))
     print(result.line())
     assert result.findings == []
 
 
 @pytest.mark.long
-def test_no_invariant_breaks_in_the_whole_matrix(matrix: Matrix) -> None:
-    result = matrix.play(every_row())
+def test_no_invariant_breaks_in_the_whole_matrix(play: Play) -> None:
+    result = play(every_row())
     print(result.line())
     assert result.findings == []
+
+
+# A part of the rows is enough for a bug to show.
+SHOWS = ("hang, after", "500, before", "lost, then 409 changed", "lost, then 410")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("mutant", "says"),
+    [
+        ("fresh_key_on_retry", "applied 2 times"),
+        ("unknown_is_committed", "committed, and nothing was applied"),
+        ("refusal_is_believed_on_a_retry", "conflicted, and it was applied"),
+        ("seals_outrun_their_rows", "the chain"),
+    ],
+)
+def test_a_product_with_a_bug_is_found_out(play: Play, mutant: str, says: str) -> None:
+    result = play([row for row in rows("commit") if row.mode in SHOWS], mutant)
+    assert [found for found in result.findings if says in found] != []
