@@ -58,7 +58,7 @@ class Migration(migrations.Migration):
                 ('next_attempt_at', models.DateTimeField(null=True)),
                 ('created_at', models.DateTimeField(db_default=audit.models.ClockTimestamp(), editable=False)),
                 ('closed_at', models.DateTimeField(null=True)),
-                ('event', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='audit.event')),
+                ('event', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.PROTECT, related_name='+', to='audit.event')),
                 ('webhook', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='deliveries', to='plans.webhook')),
             ],
         ),
