@@ -10,7 +10,7 @@ TEMPLATES := $(shell find templates -name '*.html' 2>/dev/null)
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test lint fmt bench chaos chaos-mutants requirements
+.PHONY: help demo demo-reset test lint fmt bench chaos chaos-mutants matrix requirements
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ chaos: $(VENV)/dev.stamp ## Break everything at random and judge what is left (S
 
 chaos-mutants: $(VENV)/dev.stamp ## Give the product one bug per invariant and see each one found
 	@exec $(PY) -m pytest -n $(WORKERS) tests/chaos/test_mutants.py $(ARGS)
+
+matrix: $(VENV)/dev.stamp ## Fail at every step, in every way, at every kind of target
+	@exec $(PY) -m pytest tests/matrix -m long -s $(ARGS)
 
 # A name on PATH proves nothing: version managers leave shims that fail when they are run.
 define FIND_PYTHON
