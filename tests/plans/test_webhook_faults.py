@@ -24,7 +24,7 @@ from plans import telling, webhooks
 from plans.management.commands.sweep import Sweeper
 from plans.models import Agent, Delivery, Plan, Webhook
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.fm(54)]
 ROOT = Path(__file__).resolve().parents[2]
 # Up to here no byte has left: the receiver hears of it once.
 BEFORE = ("hook.told", "hook.claimed", "send.before")

@@ -171,6 +171,7 @@ def test_the_sweep_tells_and_delivers(support_agent: Agent, make_plan: Callable[
         assert webhook.deliveries.get().status == "delivered"
 
 
+@pytest.mark.fm(54)
 def test_a_receiver_that_is_down_changes_no_plan(
     ada: User, support_agent: Agent, approved: Callable[..., Plan], target: Any
 ) -> None:
@@ -193,6 +194,7 @@ def _tried(webhook: Webhook) -> bool:
     return webhook.deliveries.filter(tries=1, event__to_status="committed").exists()
 
 
+@pytest.mark.fm(54)
 def test_receivers_that_hang_hold_up_no_commit_and_not_each_other(
     support_agent: Agent,
     approved: Callable[..., Plan],
