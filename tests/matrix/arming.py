@@ -122,4 +122,4 @@ class Death:
 
 
 _death = Death()
-ORDERS: Final[Mapping[str, str]] = {"raise": "raise", "kill": "kill", "stall": "stall 2.5"}
+ORDERS: Final[Mapping[str, str]] = {"raise": "raise", "kill": "kill", "stall": "stall 3.5"}

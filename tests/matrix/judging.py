@@ -14,7 +14,7 @@ from django.db import close_old_connections
 from approvals.models import Decision
 from audit.models import Event
 from plans.models import Attempt, Plan
-from plans.status import Status
+from plans.status import TERMINAL, Status
 from tests.chaos.checker import Effect, History, Story, judge
 from tests.faults.target_process import TargetProcess
 from tests.matrix.combinations import ends
@@ -29,10 +29,13 @@ def findings(staged: Sequence[Staged], target: TargetProcess, told: Iterable[str
     holds, report = _chain()
     history = History(effects, told_of, frozenset(told), chain_holds=holds, chain_report=report)
     ended = {story.plan_id: story for story in told_of}
+    arrivals = target.arrivals()
     return [
         *judge(history).findings,
         *_wrong_ends(staged, ended),
-        *_other_keys(ended, target.arrivals()),
+        *_other_keys(ended, arrivals),
+        *_sent_twice(arrivals),
+        *_told_twice(),
         *_without_successor(staged),
     ]
 
@@ -103,6 +106,31 @@ def _other_keys(ended: dict[str, Story], arrivals: Iterable[dict[str, Any]]) -> 
         f"plan {plan}: sent with {len(each)} keys, or another one"
         for plan, each in keys.items()
         if each != {ended[plan].key}
+    ]
+
+
+def _sent_twice(arrivals: Iterable[dict[str, Any]]) -> list[str]:
+    """T-3: an attempt's row is written before it is sent, and whoever has its lease sends it."""
+    sends = Counter((each["plan_id"], int(each["attempt"])) for each in arrivals)
+    known = set(Attempt.objects.values_list("plan__plan_id", "number"))
+    return [
+        f"attempt {each}: sent {count} times, {'known' if each in known else 'without a row'}"
+        for each, count in sends.items()
+        if count > 1 or each not in known
+    ]
+
+
+def _told_twice() -> list[str]:
+    """B-4 and FM-24: one decision of a person, and one end of a plan, whatever was repeated."""
+    decisions = Counter(Decision.objects.values_list("plan__plan_id", flat=True))
+    closed = Event.objects.filter(to_status__in=[each.value for each in TERMINAL])
+    ends = Counter(closed.values_list("plan_id", flat=True))
+    counted = {"decisions": decisions, "ends": ends}
+    return [
+        f"plan {plan}: {count} {what}"
+        for what, counts in counted.items()
+        for plan, count in counts.items()
+        if count > 1
     ]
 
 
