@@ -317,6 +317,17 @@ def test_an_abandoned_plan_is_over(
     assert ear.commits == []
 
 
+def test_a_changed_mind_drops_the_plan_before(
+    program: Program, billing: Target, invoice: str, ear: Ear
+) -> None:
+    with program.guard().task("t") as task:
+        first = task.plan("billing", "refund", wish(invoice))
+        second = task.revise(first.plan.plan_id, wish(invoice, 100))
+        assert task.commit(first.plan.plan_id).status == "abandoned"
+        assert task.commit(second.plan.plan_id).status == "committed"
+    assert paid(billing, invoice) == [100]
+
+
 def test_the_end_tells_what_is_not_known(
     program: Program, billing: Target, invoice: str, ear: Ear, tmp_path: Path
 ) -> None:
@@ -334,7 +345,12 @@ def test_the_end_tells_what_is_not_known(
     kept = json.loads((tmp_path / "state.json").read_text())
     assert kept["t"]["task"]["ended"]
     assert not token.is_in(json.dumps(kept))
-    ear.refused(TaskOver, lambda: guard.task("t").plan("billing", "refund", wish(invoice)))
+    left = guard.task("t")
+    ear.refused(TaskOver, lambda: left.plan("billing", "refund", wish(invoice)))
+    guard.around.patience.ending = 20
+    assert left.end().unresolved == ()
+    assert guard.around.store.tasks() == []
+    assert paid(billing, invoice) == [1_500]
 
 
 def test_a_call_that_is_cancelled_is_in_doubt_and_found_out_later(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from countersign_agent.errors import (
     TaskOver,
     TokenDisagreement,
 )
-from countersign_agent.flows import Flow, Lock, do
+from countersign_agent.flows import Flow, Lock, alone, do
 from countersign_agent.results import Writes
 from countersign_agent.secret import Secret
 from countersign_agent.state import HeldIntent, HeldPlan, TaskState
@@ -49,14 +49,20 @@ class Believed:
 class Desk:
     """Opens the state at the first verb, and lets one verb at a time work on it."""
 
-    def __init__(self, around: Surroundings, task_id: str, lock: Lock) -> None:
+    def __init__(self, around: Surroundings, task_id: str, lock: Callable[[], Lock]) -> None:
         self.around = around
         self.task_id = task_id
-        self.lock = lock
+        self.lock = lock()
+        self._opening = lock()
         self.known: TaskState | None = None
 
     def open(self) -> Flow[TaskState]:
         """Hold the task and read what is known of it. StateHeld, StateDamaged."""
+        if self.known is not None:
+            return self.known
+        return (yield from alone(self._opening, self._open()))
+
+    def _open(self) -> Flow[TaskState]:
         if self.known is not None:
             return self.known
         store = self.around.store

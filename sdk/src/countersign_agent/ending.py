@@ -17,13 +17,10 @@ def end(around: Surroundings, state: TaskState, outcome: str) -> Flow[TaskEnd]:
     First it is tried to find out what became of commits that are in doubt; what stays in doubt is
     `unresolved`, and the state keeps that, without the token, until somebody removes it.
     """
-    if not state.ended:
-        yield from _find_out(around, state)
-        abandoned = _dropped(state)
-        state.ended, state.outcome = True, outcome
-        yield from around.keep(state)
-    else:
-        abandoned = ()
+    yield from _find_out(around, state)
+    abandoned = _dropped(state)
+    state.ended, state.outcome = True, state.outcome or outcome
+    yield from around.keep(state)
     unresolved = tuple(p.plan_id for _, p in state.current() if p.server is None and p.in_doubt)
     told, recorded = yield from _recorded(around, state)
     if recorded and not unresolved:

@@ -18,8 +18,11 @@ class CountersignError(Exception):
 
     next_action: NextAction = "investigate"
 
-    def __init__(self, message: str | None = None) -> None:
+    def __init__(
+        self, message: str | None = None, *, next_action: NextAction | None = None
+    ) -> None:
         super().__init__(message or " ".join((self.__doc__ or "").split()))
+        self.next_action = next_action or type(self).next_action
 
 
 class Unanswered(CountersignError):

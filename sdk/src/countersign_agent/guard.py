@@ -128,7 +128,7 @@ class Guard:
 
     def task(self, task_id: str) -> GuardedTask:
         """Begin a task, or go on with one that the store has."""
-        return GuardedTask(Task(self.around, task_id, threading.Lock()))
+        return GuardedTask(Task(self.around, task_id, threading.Lock))
 
     def mutating[**P, T](
         self, objects: Objects, *, tool: str | None = None
@@ -182,7 +182,7 @@ class AsyncGuard:
 
     def task(self, task_id: str) -> AsyncGuardedTask:
         """Begin a task, or go on with one that the store has."""
-        return AsyncGuardedTask(Task(self.around, task_id, asyncio.Lock()))
+        return AsyncGuardedTask(Task(self.around, task_id, asyncio.Lock))
 
     def mutating[**P, T](
         self, objects: Objects, *, tool: str | None = None

@@ -38,7 +38,7 @@ class Review:
         intent: HeldIntent,
         lock: Lock | None = None,
     ) -> None:
-        """`lock`: what `follow`, which holds none while it waits, takes for planning again."""
+        """`lock`: what `follow` takes for each of its steps; it holds none while it waits."""
         self.around, self.state, self.intent, self.lock = around, state, intent, lock
         self.api = around.server()
 
@@ -114,7 +114,8 @@ class Review:
         while True:
             if told.input_fingerprint != plan.fingerprint:
                 raise FingerprintDisagreement(
-                    f"The server has another fingerprint for {plan.plan_id} than the target gave."
+                    f"The server has another fingerprint for {plan.plan_id} than the target gave.",
+                    next_action="investigate",
                 )
             plan.server, plan.status = told, "submitted"
             if told.status == "committed":
@@ -156,18 +157,20 @@ class Review:
     def follow(self, plan: HeldPlan, seconds: float) -> Flow[HeldPlan]:
         """Wait until there is something to do or to tell; plan again where that is ours to do."""
         ends = self.around.monotonic() + seconds
-        plan = yield from self.look(plan)
+        plan = yield from self._alone(self.look(plan))
         while (told := plan.server) is not None:
             if self._ours_to_plan(told):
-                again = self.plan_again(plan, told)
-                plan = yield from alone(self.lock, again) if self.lock else again
+                plan = yield from self._alone(self.plan_again(plan, told))
                 continue
             left = ends - self.around.monotonic()
             if told.next_action not in _MOVING or left < 1:
                 break
             told = yield from self.api.wait_for_plan(told, min(left, LONGEST_WAIT))
-            plan = yield from self.adopt(plan, told)
+            plan = yield from self._alone(self.adopt(plan, told))
         return plan
+
+    def _alone[T](self, flow: Flow[T]) -> Flow[T]:
+        return alone(self.lock, flow) if self.lock else flow
 
     # ── Planning again ──────────────────────────────────────────────────────────────────────
     def _ours_to_plan(self, told: Plan) -> bool:

@@ -109,6 +109,7 @@ def _refuse_known(state: TaskState, fresh: HeldPlan) -> None:
         if plan.plan_id == fresh.plan_id:
             if plan.fingerprint != fresh.fingerprint:
                 raise FingerprintDisagreement(
-                    f"The target gave {plan.plan_id} again, with another fingerprint."
+                    f"The target gave {plan.plan_id} again, with another fingerprint.",
+                    next_action="investigate",
                 )
             raise TargetMisbehaved(f"The target gave the known plan {plan.plan_id} again.")

@@ -155,7 +155,8 @@ class ReviewedWay(DirectWay):
             return (yield from self._propose(wish))
         if plan.server is None or intent.target not in self.around.targets:
             yield from self._withdraw(plan.plan_id, "intent_changed", "")
-            return (yield from self._propose(wish))
+            reviewed = self.around.api is not None
+            return (yield from self._propose(wish) if reviewed else self._plan(wish, again=False))
         return (yield from self._revised(state, intent, wish, plan.server))
 
     def _revised(
