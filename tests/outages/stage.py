@@ -245,7 +245,16 @@ class Stage(Stored):
         return self.python("manage.py", *arguments, **environment)
 
     def python(self, *arguments: str, **environment: str) -> str:
-        done = subprocess.run(
+        done = self._run(*arguments, **environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def trail_verifies(self) -> bool:
+        """Whether everything is sealed, and every seal holds."""
+        return self._run("manage.py", "verify_audit").returncode == 0
+
+    def _run(self, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             [sys.executable, *arguments],
             cwd=ROOT,
             env=self.environment | environment,
@@ -255,8 +264,6 @@ class Stage(Stored):
             timeout=PATIENCE,
             check=False,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
 
     def health(self, part: str) -> tuple[str, bool]:
         """What `/health/ready` says of the whole, and of one part."""

@@ -86,6 +86,18 @@ class Stored:
         """
         return int(self.sql(query, plan["plan_id"])[0]["count"])
 
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        """The server takes no change from anybody until the block ends."""
+        self.sql("ALTER DATABASE countersign SET default_transaction_read_only = on")
+        self.hang_up()
+        try:
+            yield
+        finally:
+            writable = "SET TRANSACTION READ WRITE; ALTER DATABASE countersign RESET "
+            self.sql(f"{writable} default_transaction_read_only")
+            self.hang_up()
+
     def hang_up(self) -> None:
         """Every other connection to the database is cut: the next ones begin anew."""
         self.sql(

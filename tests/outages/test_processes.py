@@ -232,6 +232,7 @@ def test_a_deploy_drains_with_plans_in_every_status(
     agent.wait(every.plans[Status.VERIFYING], is_("pending"))
     after |= dict.fromkeys(("pending", "approved", "unknown"), "committed")
     assert every.statuses() == after | {"verifying": "pending"}
+    assert eventually(stage.trail_verifies, 30)
     for status, plan in every.plans.items():
         applied = every.statuses()[status] == "committed"
         assert target.applications.count(plan["plan_id"]) == applied, status

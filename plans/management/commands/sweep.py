@@ -11,7 +11,7 @@ from typing import Any, Final
 import structlog
 from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandParser
-from django.db import InterfaceError, OperationalError, close_old_connections
+from django.db import InterfaceError, InternalError, OperationalError, close_old_connections
 
 from audit import eras
 from plans.heartbeats import SWEEPER, Pulse
@@ -19,6 +19,8 @@ from plans.sweeper import EVERY_SECOND, Lane, Work, due_work
 
 log = structlog.get_logger(__name__)
 
+# The last: a server that turned read-only, as an old primary does.
+AWAY: Final = (OperationalError, InterfaceError, InternalError)
 ROW_THREADS: Final = 2
 ROUND_SECONDS: Final = 1.0
 
@@ -55,7 +57,7 @@ class Command(BaseCommand):
         """Where commits may be forgotten nothing is sent (FM-33); a database away is waited for."""
         try:
             self.check(tags=[Tags.security, Tags.database], databases=["default"])
-        except (OperationalError, InterfaceError) as fault:
+        except AWAY as fault:
             log.warning("sweep.unchecked", fault=type(fault).__name__)
 
 
@@ -63,7 +65,7 @@ def begin_era_after_restore() -> None:
     """Before anything is written; while the database is away, the first sealing does it (L-2)."""
     try:
         eras.check()
-    except (OperationalError, InterfaceError) as fault:
+    except AWAY as fault:
         log.warning("sweep.database_away", fault=type(fault).__name__)
     finally:
         close_old_connections()
@@ -92,7 +94,7 @@ class Sweeper:
         try:
             work = due_work()
             self._pulse.beat_if_due()
-        except (OperationalError, InterfaceError) as fault:
+        except AWAY as fault:
             log.warning("sweep.database_away", fault=type(fault).__name__)
             return
         finally:
