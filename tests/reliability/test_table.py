@@ -14,7 +14,7 @@ def test_a_row_has_a_test_and_the_page_names_it(row: int) -> None:
     injected, outcome, tests = told()[row]
     assert injected
     assert outcome
-    assert tests == cell_for(proofs)
+    assert tests == cell_for(proofs), "run: .venv/bin/python -m tests.reliability"
     assert len(named(tests)) == len(proofs)
 
 
