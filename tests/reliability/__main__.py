@@ -12,8 +12,7 @@ def main() -> None:
     text = PAGE.read_text("utf-8")
     for row, proofs in marked().items():
         line = re.compile(rf"^(\| FM-{row} \|[^|]+\|[^|]+\|)[^|]*\|$", re.MULTILINE)
-        cell = cell_for(proofs)
-        text = line.sub(lambda found, cell=cell: f"{found[1]} {cell} |", text)
+        text = line.sub(rf"\1 {cell_for(proofs)} |", text)
     PAGE.write_text(text, "utf-8")
 
 
