@@ -2,7 +2,7 @@
 
 import sys
 
-from countersign_agent.cli import main
+from countersign_agent.mcp.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())
