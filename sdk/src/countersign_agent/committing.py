@@ -61,10 +61,11 @@ class Commit:
         """One attempt, stored before it leaves; a crash from here on leaves it `begun`."""
         plan, unknown = self.plan, self._sent > 0
         attempt = Attempt(len(plan.attempts) + 1, self.around.clock())
+        call = self._call(attempt.number)
         plan.attempts.append(attempt)
         plan.status = "committing"
         yield from self.around.keep(self.state)
-        exchange = yield from do(self.target.commit, self._call(attempt.number))
+        exchange = yield from do(self.target.commit, call)
         verdict = judge(exchange, plan.plan_id, earlier_unknown=unknown)
         if verdict.believed_after_a_read:
             verdict = yield from self._confirmed(verdict)

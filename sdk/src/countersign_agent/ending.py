@@ -17,10 +17,12 @@ def end(around: Surroundings, state: TaskState, outcome: str) -> Flow[TaskEnd]:
     First it is tried to find out what became of commits that are in doubt; what stays in doubt is
     `unresolved`, and the state keeps that, without the token, until somebody removes it.
     """
-    yield from _find_out(around, state)
-    abandoned = _dropped(state)
-    state.ended, state.outcome = True, state.outcome or outcome
-    yield from around.keep(state)
+    try:
+        yield from _find_out(around, state)
+    finally:
+        abandoned = _dropped(state)
+        state.ended, state.outcome = True, state.outcome or outcome
+        yield from around.keep(state)
     unresolved = tuple(p.plan_id for _, p in state.current() if p.server is None and p.in_doubt)
     told, recorded = yield from _recorded(around, state)
     if recorded and not unresolved:
@@ -33,7 +35,8 @@ def end(around: Surroundings, state: TaskState, outcome: str) -> Flow[TaskEnd]:
 
 def _find_out(around: Surroundings, state: TaskState) -> Flow[None]:
     for intent, plan in state.current():
-        if plan.server is None and plan.in_doubt and plan.status != "unresolved":
+        lost = plan.server is None and plan.in_doubt and plan.status != "unresolved"
+        if lost and intent.target in around.targets:
             yield from Commit(around, state, intent, plan).carry_out(around.patience.ending)
 
 

@@ -139,7 +139,8 @@ class Review:
             received_at=told.server_time,
             expires_at=told.expires_at,
             actions=told.actions,
-            covers=None,
+            # The same inputs are about the same objects.
+            covers=self.intent.plans[-1].covers if self.intent.plans else None,
             key=told.commit.idempotency_key,
             server=told,
             status="submitted",
@@ -156,15 +157,17 @@ class Review:
 
     def follow(self, plan: HeldPlan, seconds: float) -> Flow[HeldPlan]:
         """Wait until there is something to do or to tell; plan again where that is ours to do."""
-        ends = self.around.monotonic() + seconds
+        ends, tried = self.around.monotonic() + seconds, False
         plan = yield from self._alone(self.look(plan))
         while (told := plan.server) is not None:
-            if self._ours_to_plan(told):
-                plan = yield from self._alone(self.plan_again(plan, told))
-                continue
-            left = ends - self.around.monotonic()
-            if told.next_action not in _MOVING or left < 1:
+            left, ours = ends - self.around.monotonic(), self._ours_to_plan(told)
+            if not (ours or told.next_action in _MOVING) or (left < 1 and (tried or not ours)):
                 break
+            if ours:
+                if tried:
+                    yield from self.around.wait(1.0)
+                plan, tried = (yield from self._alone(self.plan_again(plan, told))), True
+                continue
             told = yield from self.api.wait_for_plan(told, min(left, LONGEST_WAIT))
             plan = yield from self._alone(self.adopt(plan, told))
         return plan
@@ -190,7 +193,7 @@ class Review:
             return self.intent.current
         claim = yield from self.api.claim_replan(told.replan.id if told.replan else None)
         if claim is None:
-            yield from self.around.wait(1.0)
+            # Parked until somebody looks, or done by another process of this agent.
             return (yield from self.look(dead))
         try:
             plan = yield from dry_run(self.around, self.state, self.intent)

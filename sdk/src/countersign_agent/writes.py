@@ -57,15 +57,22 @@ def report(around: Surroundings, state: TaskState) -> Flow[Writes | None]:
     while around.api is not None and state.unreported:
         write = state.unreported[0]
         try:
-            told = yield from around.api.report_writes(state.task_id, write.objects, write.tool)
+            new = yield from around.api.report_writes(state.task_id, write.objects, write.tool)
+            told = _both(told, new)
         except TaskEnded:
-            told = None
+            pass
         except (Unanswered, Refused):
             return None
         if write in state.unreported:
             state.unreported.remove(write)
         yield from around.keep(state)
     return told
+
+
+def _both(told: Writes | None, new: Writes) -> Writes:
+    if told is None:
+        return new
+    return Writes(told.stale + new.stale, told.in_flight + new.in_flight)
 
 
 def _check(objects: Sequence[str], tool: str) -> None:
