@@ -136,6 +136,10 @@ _REFUSALS: Final[dict[str, list[Fault]]] = {
     "lost, then 410": [_LOST, Fault(answer=Answer(410, {"code": "plan-expired"}))],
     "lost, then 404": [_LOST, Fault(answer=Answer(404, {}))],
     "lost, then lost": [_LOST, _LOST],
+    # True when it is said; no longer, if it is heard after a later attempt was applied.
+    "404, then lost": [Fault(answer=Answer(404, {})), _LOST],
+    "413, then lost": [Fault(answer=Answer(413, {})), _LOST],
+    "501, then lost": [Fault(answer=Answer(501, {})), _LOST],
     "silent, then 409 changed": [Fault(delivery="hang"), _MOVED],
     "silent, then 410": [Fault(delivery="hang"), _GONE],
 }

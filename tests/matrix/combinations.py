@@ -89,6 +89,7 @@ def every_row(part: int | None = None) -> list[Row]:
 
 CONFLICT: Final = frozenset({"conflicted"})
 EXPIRED: Final = frozenset({"expired"})
+REFUSED: Final = frozenset({"failed", "committed"})
 # How a plan may end by its mode; by any other it is committed. More than the invariants ask for.
 ENDS: Final[Mapping[str, frozenset[str]]] = {
     "409 changed": CONFLICT,
@@ -99,7 +100,11 @@ ENDS: Final[Mapping[str, frozenset[str]]] = {
     # Refused; or, where the refusal was lost, found to be closed.
     "422": frozenset({"failed", "conflicted"}),
     # The answer may be lost with the request that nobody took.
-    "early 413": frozenset({"failed", "committed"}),
+    "early 413": REFUSED,
+    # It counts if it is the first answer, and is heard in time (T-8, T-12).
+    "404, then lost": REFUSED,
+    "413, then lost": REFUSED,
+    "501, then lost": REFUSED,
     # It says "500" for ever and "open" when it is read: only a person can know.
     "500 for ever": frozenset({"unresolved"}),
     # Where the key may be forgotten before it can be sent again, too.
