@@ -11,7 +11,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -122,4 +121,10 @@ class Death:
 
 
 _death = Death()
-ORDERS: Final[Mapping[str, str]] = {"raise": "raise", "kill": "kill", "stall": "stall 3.5"}
+# With an answer in hand: until a later attempt has been applied, or lost.
+LONG_STALLS: Final = frozenset({"answer.read", "result.before"})
+
+
+def order(step: str, act: str) -> str:
+    """The words for an act at this step; a stall outlasts the lease and the sweep that finds it."""
+    return act if act != "stall" else f"stall {5 if step in LONG_STALLS else 3.5}"

@@ -21,7 +21,7 @@ from plans import tasks
 from plans.models import Plan, Replan
 from plans.status import Status
 from tests.faults.target_process import TargetProcess
-from tests.matrix.arming import ORDERS, Orders
+from tests.matrix.arming import Orders, order
 from tests.matrix.combinations import ACTS, SEALS, Row
 from tests.matrix.crew import Crew
 from tests.matrix.judging import findings, stories
@@ -95,9 +95,9 @@ class Matrix:
         for wave in (("raise", "stall"), ("kill",)):
             now = [each for each in staged if each.row.act in wave]
             for each in now:
-                self.orders.arm(each.row.step, each.key, ORDERS[each.row.act])
+                self.orders.arm(each.row.step, each.key, order(each.row.step, each.row.act))
             for step, act in (each for each in seals if each[1] in wave):
-                self.orders.arm(step, None, ORDERS[act], turn=ACTS.index(act))
+                self.orders.arm(step, None, order(step, act), turn=ACTS.index(act))
             self._approve(now)
             eventually(partial(self._are_through, now), LIVENESS_SECONDS)
         eventually(lambda: not at_work(), LIVENESS_SECONDS)
