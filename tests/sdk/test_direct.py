@@ -224,6 +224,8 @@ def test_nothing_else_may_follow_while_the_outcome_is_unknown(
             lambda: task.withdraw(first.plan.plan_id),
         ):
             assert ear.refused(OutcomeUnknown, call).next_action == "retry_same"
+        # The very same wish is refused before a dry run of it.
+        assert len(ear.tokens) == 4
         assert len(ear.commits) == 1
         assert task.commit(elsewhere.plan.plan_id).status == "committed"
         guard.around.patience.commit = 10

@@ -231,3 +231,22 @@ def test_the_end_of_a_task_drops_tokens_whatever_an_adapter_does() -> None:
     assert state is not None
     assert state.ended
     assert state.intents[0].plans[0].token is None
+
+
+def test_a_write_counts_from_before_it_begins_until_after_its_end() -> None:
+    target = Scripted("applied")
+    guard = Guard(None, {"wiki": target}, patience=QUICK)
+    task = guard.task("t")
+    seen: list[Any] = []
+
+    @guard.mutating("page/{number}")
+    def edit(number: int) -> None:
+        seen.append(task.commit(made.plan_id))
+
+    made = task.plan("wiki", "edit", {"page": 1}).plan
+    assert made is not None
+    edit(1)
+    assert seen[0].status == "stale"
+    during = seen[0].successor
+    assert task.commit(during.plan_id).status == "stale"
+    assert "commit" not in target.steps
