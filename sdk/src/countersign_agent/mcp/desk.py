@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from countersign_agent.client import AsyncClient
-from countersign_agent.errors import CountersignError, StateDamaged, StateHeld
+from countersign_agent.errors import CountersignError, StateDamaged, StateHeld, Unanswered
 from countersign_agent.guard import AsyncGuard, AsyncGuardedTask
 from countersign_agent.mcp.settings import TASK_ID, KnownTarget, Settings, SettingsFault
 from countersign_agent.targets import AsyncHttpTarget
@@ -20,8 +20,9 @@ from countersign_agent.tools.arguments import BadArguments
 PREFIX: Final = "mcp-"
 CALL_SECONDS: Final = 20.0
 """For one call of the REST interface, retries included: a client's patience ends at 60."""
+MOST_SECONDS: Final = 50.0
 WAIT_SECONDS: Final = 24.5
-"""The longest that `wait_for_decision` takes, whatever the server does."""
+"""The longest that a tool and `wait_for_decision` take, whatever Countersign does."""
 
 
 class Desk:
@@ -56,9 +57,7 @@ class Desk:
         except CountersignError as error:
             return about_error(error)
         toolbox = AsyncToolbox(task, self.settings.offers)
-        if name == WAIT_FOR_DECISION.name:
-            return await _in_time(toolbox, arguments)
-        answer = await toolbox.call(name, arguments)
+        answer = await _in_time(toolbox, name, arguments)
         if name == END_TASK.name and "error" not in answer:
             self.tasks.pop(task.task_id, None)
         return answer
@@ -105,16 +104,16 @@ class Desk:
         await self.client.close()
 
 
-async def _in_time(toolbox: AsyncToolbox, arguments: Mapping[str, Any] | None) -> Answer:
-    """Clients give up at 60 seconds or sooner; a wait that is cut off has changed nothing."""
+async def _in_time(toolbox: AsyncToolbox, name: str, arguments: Mapping[str, Any] | None) -> Answer:
+    """A client that gave up would hear nothing at all. What is cut off is as if it had crashed:
+    the state knows how far it came, and the same call goes on from there.
+    """
+    seconds = WAIT_SECONDS if name == WAIT_FOR_DECISION.name else MOST_SECONDS
     try:
-        async with asyncio.timeout(WAIT_SECONDS):
-            return await toolbox.call(WAIT_FOR_DECISION.name, arguments)
+        async with asyncio.timeout(seconds):
+            return await toolbox.call(name, arguments)
     except TimeoutError:
-        return {
-            "next_action": "retry_same",
-            "what_next": "Countersign has not answered yet. Make exactly the same call again.",
-        }
+        return about_error(Unanswered("Countersign has not answered yet."))
 
 
 def _target(known: KnownTarget) -> AsyncHttpTarget:

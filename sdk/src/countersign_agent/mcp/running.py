@@ -41,7 +41,8 @@ async def over_http(desk: Desk, listening: Listening) -> None:
             timeout_graceful_shutdown=5,
             server_header=False,
         )
-        print(f"http://{listening.host}:{listening.port}{PATH}", file=sys.stderr, flush=True)
+        host = f"[{listening.host}]" if ":" in listening.host else listening.host
+        print(f"http://{host}:{listening.port}{PATH}", file=sys.stderr, flush=True)
         await uvicorn.Server(config).serve()
 
 
