@@ -96,6 +96,7 @@ def test_over_http_it_is_where_the_page_says(tmp_path: Path, product: Product, w
 
     async def story(port: int) -> None:
         async with over_http(port) as client:
+            assert client.server_info is not None
             assert client.server_info.name == "countersign"
 
     with http_server(Surroundings(tmp_path, product)) as port:

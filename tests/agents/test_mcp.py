@@ -85,7 +85,7 @@ def connect(
     assert "what_next" in said
     tokens = {each.members["plan_token"] for each in wire.sent if each.is_commit}
     assert not {token for token in tokens if token in said}, "a plan token was told"
-    assert "plan_token" not in said
+    assert not [name for name in ("plan_token", "input_fingerprint") if name in said]
     assert product.credentials.raw["agents"]["support-agent"]["api_key"] not in said
     assert "Traceback" not in said
 
@@ -155,12 +155,29 @@ def test_a_token_that_a_model_found_is_not_taken(connect: Any, billing: Billing)
 
     async def story() -> None:
         async with connect() as client:
-            for found in ({"token": "ptok_of_an_older_plan"}, {"approved_by": "ada"}):
+            finds: list[dict[str, Any]] = [
+                {"token": "ptok_of_an_older_plan"},
+                {"approved_by": "ada"},
+            ]
+            for found in finds:
                 refused = await called(client, "propose_write", **wish(invoice, **found))
                 assert refused["next_action"] == "fix_request"
                 assert "ptok" not in json.dumps(refused)
             unknown = await called(client, "approve", plan_id="plan_1")
             assert unknown["error"]["kind"] == "BadArguments"
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_clients_of_older_and_newer_protocols_are_served(connect: Any, mode: str) -> None:
+    async def story() -> None:
+        async with connect(mode=mode) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == NAMES
+            assert "Nobody can approve in this conversation" in client.instructions
+            lost = await called(client, "plan_status", plan_id="plan_unknown")
+            assert lost["what_next"]
+            await called(client, "propose_write")
 
     asyncio.run(story())
 
@@ -187,14 +204,16 @@ def test_a_wait_ends_within_25_seconds_and_says_to_ask_again(
     asyncio.run(story())
 
 
-def test_a_wait_is_cut_off_where_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["wait_for_decision", "propose_write"])
+def test_a_call_is_cut_off_where_nobody_answers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Silent:
         async def call(self, *_: object) -> None:
             await asyncio.sleep(60)
 
-    assert LONGEST_WAIT < desk.WAIT_SECONDS < 25
+    assert LONGEST_WAIT < desk.WAIT_SECONDS < 25 < desk.MOST_SECONDS < 60
     monkeypatch.setattr(desk, "WAIT_SECONDS", 0.05)
-    answer = asyncio.run(desk._in_time(Silent(), {}))  # type: ignore[arg-type]
+    monkeypatch.setattr(desk, "MOST_SECONDS", 0.05)
+    answer = asyncio.run(desk._in_time(Silent(), name, {}))  # type: ignore[arg-type]
     assert answer["next_action"] == "retry_same"
 
 
