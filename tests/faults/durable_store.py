@@ -54,6 +54,9 @@ class Store:
 
     def __init__(self, file: Path) -> None:
         self._lock = threading.Lock()
+        # A file for each plan that was applied, for those who wait for it.
+        self._marks = file.parent / "applied"
+        self._marks.mkdir(exist_ok=True)
         self._db = sqlite3.connect(file, isolation_level=None, check_same_thread=False)
         self._db.row_factory = sqlite3.Row
         self._db.executescript("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;" + SCHEMA)
@@ -209,6 +212,7 @@ class Store:
             (*effect, time.time()),
         )
         self._become(db, request.plan_id, "applied")
+        (self._marks / request.plan_id).touch()
         self._keep(db, request, Answer(200, _applied(request)))
 
     def _keep(self, db: sqlite3.Connection, request: Commit, answer: Answer) -> None:

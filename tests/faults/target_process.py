@@ -72,6 +72,10 @@ class TargetProcess:
         """The house that refused connections takes them from now on."""
         self._order("_open", {})
 
+    def mark_of(self, plan_id: str) -> Path:
+        """A file that is there once the plan has been applied."""
+        return self.folder / "applied" / plan_id
+
     def ledger(self) -> list[dict[str, Any]]:
         """Every effect: plan_id, key, body_sha256, cents, at."""
         return self._told("_ledger")

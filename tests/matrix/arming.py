@@ -25,6 +25,7 @@ COME_ALONG: Final = 0.3
 LAST_BREATH: Final = 1.4
 LONGEST_BREATH: Final = 5.0
 MOST_TURNS: Final = 3
+LONGEST_STALL: Final = 20.0
 # With the target's patience of one second: leases of two.
 LEASE_SLACK: Final = timedelta(seconds=1)
 
@@ -44,7 +45,7 @@ class Orders:
     def arm(self, step: str, key: object, act: str, *, turn: int = 0) -> None:
         """A passage of this step with this key (None: any) does `act`; one more for each `turn`.
 
-        `raise`, `kill`, `stall SECONDS`, or `stall until PATH` exists.
+        `raise`, `kill`, `stall SECONDS`, or `stall until PATH` exists, though not for ever.
         """
         part = self.armed.parent / "part"
         part.write_text(act)
@@ -93,7 +94,8 @@ def pass_by(orders: Orders, step: str, key: object) -> None:
         case ["kill"]:
             _death.come()
         case ["stall", "until", path]:
-            while not Path(path).exists():
+            patience = time.monotonic() + LONGEST_STALL
+            while not Path(path).exists() and time.monotonic() < patience:
                 time.sleep(0.02)
         case ["stall", seconds]:
             time.sleep(float(seconds))
@@ -121,10 +123,3 @@ class Death:
 
 
 _death = Death()
-# With an answer in hand: until a later attempt has been applied, or lost.
-LONG_STALLS: Final = frozenset({"answer.read", "result.before"})
-
-
-def order(step: str, act: str) -> str:
-    """The words for an act at this step; a stall outlasts the lease and the sweep that finds it."""
-    return act if act != "stall" else f"stall {5 if step in LONG_STALLS else 3.5}"

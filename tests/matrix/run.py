@@ -21,8 +21,8 @@ from plans import tasks
 from plans.models import Plan, Replan
 from plans.status import Status
 from tests.faults.target_process import TargetProcess
-from tests.matrix.arming import Orders, order
-from tests.matrix.combinations import ACTS, SEALS, Row
+from tests.matrix.arming import Orders
+from tests.matrix.combinations import ACTS, LATER_LOST, SEALS, Row
 from tests.matrix.crew import Crew
 from tests.matrix.judging import findings, stories
 from tests.matrix.staging import Staged, World, stage
@@ -33,6 +33,8 @@ LIVENESS_SECONDS: Final = 180.0
 REFUSES_SECONDS: Final = 2.0
 MOST_ROUNDS: Final = 3
 CSRF: Final = "t" * 32
+ORDERS: Final = {"raise": "raise", "kill": "kill", "stall": "stall 3.5"}
+IN_HAND: Final = ("answer.read", "result.before")
 
 
 @dataclass(slots=True)
@@ -95,12 +97,22 @@ class Matrix:
         for wave in (("raise", "stall"), ("kill",)):
             now = [each for each in staged if each.row.act in wave]
             for each in now:
-                self.orders.arm(each.row.step, each.key, order(each.row.step, each.row.act))
+                self.orders.arm(each.row.step, each.key, self._order(each))
             for step, act in (each for each in seals if each[1] in wave):
-                self.orders.arm(step, None, order(step, act), turn=ACTS.index(act))
+                self.orders.arm(step, None, ORDERS[act], turn=ACTS.index(act))
             self._approve(now)
             eventually(partial(self._are_through, now), LIVENESS_SECONDS)
         eventually(lambda: not at_work(), LIVENESS_SECONDS)
+
+    def _order(self, staged: Staged) -> str:
+        """With an answer in hand that is true no longer once a later attempt is applied: till then.
+
+        Any other stall outlasts the lease and the sweep that finds it lapsed.
+        """
+        row = staged.row
+        if row.act == "stall" and row.step in IN_HAND and row.mode in LATER_LOST:
+            return f"stall until {self.target.mark_of(staged.plan.plan_id)}"
+        return ORDERS[row.act]
 
     def _are_through(self, staged: Sequence[Staged]) -> bool:
         return not self._unmet(staged) or not at_work()
