@@ -9,13 +9,14 @@ import asyncio
 import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from billing_process import Target
 from overhearing import Ear
-from programs import Program
+from programs import QUICK, Program
 
 from countersign_agent import (
     FingerprintDisagreement,
@@ -209,7 +210,7 @@ def test_nothing_else_may_follow_while_the_outcome_is_unknown(
     program: Program, billing: Target, invoice: str, ear: Ear
 ) -> None:
     guard = program.guard(seconds=0.4)
-    guard.around.patience.commit = 0.1
+    guard.around.patience = replace(QUICK, commit=0.1)
     with guard.task("t") as task:
         first = task.plan("billing", "refund", wish(invoice))
         other = task.plan("billing", "refund", wish(invoice, 1_400))
@@ -228,7 +229,7 @@ def test_nothing_else_may_follow_while_the_outcome_is_unknown(
         assert len(ear.tokens) == 4
         assert len(ear.commits) == 1
         assert task.commit(elsewhere.plan.plan_id).status == "committed"
-        guard.around.patience.commit = 10
+        guard.around.patience = QUICK
         assert task.commit(first.plan.plan_id).status == "committed"
     assert paid(billing, invoice) == [1_500]
 
@@ -334,7 +335,7 @@ def test_the_end_tells_what_is_not_known(
     program: Program, billing: Target, invoice: str, ear: Ear, tmp_path: Path
 ) -> None:
     guard = program.guard(JsonFileStore(tmp_path / "state.json"), seconds=0.4)
-    guard.around.patience.commit = guard.around.patience.ending = 0.1
+    guard.around.patience = replace(QUICK, commit=0.1, ending=0.1)
     billing.arm("apply_slowly", seconds=4)
 
     def leave() -> None:
@@ -349,7 +350,7 @@ def test_the_end_tells_what_is_not_known(
     assert not token.is_in(json.dumps(kept))
     left = guard.task("t")
     ear.refused(TaskOver, lambda: left.plan("billing", "refund", wish(invoice)))
-    guard.around.patience.ending = 20
+    guard.around.patience = replace(QUICK, ending=20)
     assert left.end().unresolved == ()
     assert guard.around.store.tasks() == []
     assert paid(billing, invoice) == [1_500]

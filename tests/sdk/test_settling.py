@@ -166,10 +166,10 @@ def test_an_unknown_commit_is_not_sent_again_after_the_expiry() -> None:
     later = timedelta(0)
     target = Scripted("silence applied", "open open expired", key_retention_seconds=86_400)
     task, plan_id = planned(target, clock=lambda: now() + later)
-    task.core.around.patience.commit = 0
+    task.core.around.patience = replace(QUICK, commit=0)
     assert task.commit(plan_id).status == "unknown"
     later = timedelta(minutes=11)
-    task.core.around.patience.commit = 3
+    task.core.around.patience = replace(QUICK, commit=3)
     assert task.commit(plan_id).status == "expired"
     assert target.steps.count("commit") == 1
 
@@ -178,10 +178,10 @@ def test_an_unknown_commit_is_not_sent_again_when_its_key_may_be_forgotten() -> 
     later = timedelta(0)
     target = Scripted("silence applied", "open open applied", key_retention_seconds=60)
     task, plan_id = planned(target, clock=lambda: now() + later)
-    task.core.around.patience.commit = 0
+    task.core.around.patience = replace(QUICK, commit=0)
     assert task.commit(plan_id).status == "unknown"
     later = timedelta(seconds=31)
-    task.core.around.patience.commit = 3
+    task.core.around.patience = replace(QUICK, commit=3)
     assert task.commit(plan_id).status == "committed"
     assert target.steps.count("commit") == 1
 

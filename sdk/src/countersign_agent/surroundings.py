@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 RETRY_DELAYS = (1.0, 3.0, 9.0, 20.0)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Patience:
     """How long the guard goes on by itself; all in seconds."""
 
