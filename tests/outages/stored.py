@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -99,11 +100,18 @@ class Stored:
             self.hang_up()
 
     def hang_up(self) -> None:
-        """Every other connection to the database is cut: the next ones begin anew."""
-        self.sql(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        )
+        """Every connection older than this call is cut: the next ones find what was altered."""
+        cut = """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()
+                AND backend_start < %s
+        """
+        (now,) = self.sql("SELECT pg_catalog.clock_timestamp() AS now")
+        # Until two looks found none: one that was just starting is listed late.
+        quiet = 0
+        while quiet < 2:
+            quiet = 0 if self.sql(cut, now["now"]) else quiet + 1
+            time.sleep(0.1)
 
     def patience(self, seconds: float) -> None:
         """How long a commit may take; a lease is 15 s longer."""
