@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.db import models
-from django.db.models.functions import Cast
+from django.db.models.functions import Cast, Greatest
 
 
 class ClockTimestamp(models.Func):
@@ -22,6 +22,13 @@ class CurrentXid(models.Func):
     function = "pg_current_xact_id"
     template = "%(function)s()::text"
     output_field = models.TextField()
+
+
+class CompletedXid(models.Func):
+    """The latest transaction that has ended, of any, when the statement that asks began."""
+
+    template = "pg_snapshot_xmax(pg_current_snapshot())::text::bigint - 1"
+    output_field = models.BigIntegerField()
 
 
 class CurrentEra(models.Func):
@@ -58,12 +65,16 @@ class Era(models.Model):
 class Event(models.Model):
     """One row of the audit trail, with the words of its moment snapshotted (L-1).
 
-    `xid` and `id` order rows; `at` is only shown, since clocks step back (FM-36).
+    `xid` and `id` order rows; `at` is only shown, since clocks step back (FM-36). `xid` is never
+    below that of a transaction whose end came first: one that took its id and then waited for a
+    lock tells what it did after what it waited for.
     """
 
     at = models.DateTimeField(db_default=ClockTimestamp())
     era = models.PositiveIntegerField(db_default=CurrentEra())
-    xid = models.BigIntegerField(db_default=Cast(CurrentXid(), models.BigIntegerField()))
+    xid = models.BigIntegerField(
+        db_default=Greatest(Cast(CurrentXid(), models.BigIntegerField()), CompletedXid())
+    )
     # No choices: a new word must not cost a migration.
     action = models.CharField(max_length=64)
 
