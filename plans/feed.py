@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import Q
 
 from audit.actions import Action
-from audit.models import CurrentEra, Event
+from audit.models import Event
 from plans.errors import InvalidCursor
 from plans.models import Agent
 from plans.timestamps import rfc3339
@@ -59,24 +59,29 @@ def read(agent: Agent, after: Cursor, limit: int) -> tuple[list[dict[str, Any]],
     Only rows of transactions below the snapshot's horizon: above it one may still commit with
     a smaller number than a row we would hand out now. An era that is over has no horizon.
     """
-    later = (
-        Q(era__gt=after.era)
-        | Q(era=after.era, xid__gt=after.xid)
-        | Q(era=after.era, xid=after.xid, id__gt=after.id)
-    )
-    settled = Q(xid__lt=_horizon()) | Q(era__lt=CurrentEra())
-    rows = Event.objects.filter(later, settled, agent=agent.name)
+    rows = Event.objects.filter(_later(after, *_now()), agent=agent.name)
     told = rows.filter(~Q(to_status="") | Q(action__in=TOLD)).order_by("era", "xid", "id")
     events = list(told[:limit])
     end = Cursor(events[-1].era, events[-1].xid, events[-1].pk) if events else after
     return [as_item(event) for event in events], end
 
 
-def _horizon() -> int:
+def _later(after: Cursor, horizon: int, era: int) -> Q:
+    here = Q(era=after.era, xid__gte=after.xid) & (Q(xid__gt=after.xid) | Q(id__gt=after.id))
+    if after.era == era:
+        # Who reads along: an index leads to the place, however long the trail is.
+        return here & Q(xid__lt=horizon)
+    return (Q(era__gt=after.era) | here) & (Q(xid__lt=horizon) | Q(era__lt=era))
+
+
+def _now() -> tuple[int, int]:
+    """The snapshot's horizon, and the era in force."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
-        row = cursor.fetchone()
-    return int(row[0])
+        cursor.execute(
+            "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, audit_current_era()"
+        )
+        horizon, era = cursor.fetchone()
+    return horizon, era
 
 
 def as_item(event: Event) -> dict[str, Any]:
