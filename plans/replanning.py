@@ -24,7 +24,7 @@ from plans.errors import PlanAlreadySubmitted, Problem
 from plans.exchanges import Answer, Call, Exchange
 from plans.inspection import PlanFacts, inspect_plan
 from plans.lifecycle import Verb, allowed, transition
-from plans.models import Intent, Operation, Plan, Replan, Target
+from plans.models import Agent, Intent, Operation, Plan, Replan, Target
 from plans.reading import endpoint, target_secrets
 from plans.status import Status
 from plans.strict_json import JsonObject, parse_object
@@ -130,6 +130,8 @@ def _complete(replan: Replan, facts: PlanFacts) -> int | None:
     """The new plan becomes the next revision; the lease decides who may say so (R-2)."""
     try:
         with transaction.atomic():
+            # A report of a write either sees this plan or is seen by it (A-10).
+            Agent.objects.select_for_update(no_key=True).get(pk=replan.intent.agent_id)
             intent = Intent.objects.locked(replan.intent_id)
             current = Replan.objects.filter(pk=replan.pk).get()
             if intent.status == Intent.Status.ABANDONED:
