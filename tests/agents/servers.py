@@ -42,7 +42,7 @@ credential = "env:BILLING_TOKEN"
 class Surroundings:
     """Environment and files of one agent's MCP server."""
 
-    def __init__(self, folder: Path, product: Product, *, own_dry_runs: bool = False) -> None:
+    def __init__(self, folder: Path, product: Product, *, dry_runs_at: str = "") -> None:
         self.folder = folder
         self.heard = folder / "heard"
         self.errors = folder / "errors"
@@ -50,8 +50,8 @@ class Surroundings:
         (folder / "key").write_text(f"{raw['agents'][AGENT]['api_key']}\n")
         file = folder / "operations.toml"
         text = OPERATIONS.format(schema=ROOT / "demo" / "refund.inputs.json")
-        if own_dry_runs:
-            text += OWN_DRY_RUNS.format(url=product.credentials.billing_url)
+        if dry_runs_at:
+            text += OWN_DRY_RUNS.format(url=dry_runs_at)
         file.write_text(text)
         self.environment = {
             "PYTHONPATH": str(ROOT / "sdk" / "src"),

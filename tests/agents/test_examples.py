@@ -67,6 +67,18 @@ def test_there_is_one_for_each_library() -> None:
         assert f"{name}.py" in (EXAMPLES / "README.md").read_text()
 
 
+def test_nothing_but_this_machine_can_be_reached() -> None:
+    ask = "import socket; socket.create_connection(('provider.example', 443))"
+    done = subprocess.run(
+        [sys.executable, "-c", ask],
+        env={"PYTHONPATH": str(OFFLINE)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "the network was asked for 'provider.example'" in done.stderr
+
+
 @of_each
 def test_it_goes_on_in_another_process_once_a_person_approved(
     name: str,

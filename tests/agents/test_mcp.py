@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 from mcp import Client
+from overheard import tapped
 from servers import TOKEN, Surroundings, http_server, over_http, over_stdio
 
 from countersign_agent.mcp import desk
@@ -72,18 +74,26 @@ def connect(
     """`connect()`: a client of a fresh connection; the server of stdio is a new process each time.
 
     The stdio server makes its dry runs itself, the other lets Countersign make them. At the end no
-    token that ever went to the target was in any message, in either direction.
+    token that was ever seen was in any message, in either direction.
     """
-    around = Surroundings(tmp_path, product, own_dry_runs=request.param == "stdio")
-    if request.param == "stdio":
-        yield lambda **options: over_stdio(around, **options)
-    else:
-        with http_server(around) as port:
-            yield lambda **options: over_http(port, **options)
+    dry_runs = tmp_path / "dry-runs"
+    with tapped(product.billing_port, dry_runs) as tap:
+        if request.param == "stdio":
+            url = f"http://127.0.0.1:{tap.port}"
+            around = Surroundings(tmp_path, product, dry_runs_at=url)
+            yield lambda **options: over_stdio(around, **options)
+        else:
+            around = Surroundings(tmp_path, product)
+            with http_server(around) as port:
+                yield lambda **options: over_http(port, **options)
     said = around.everything()
     assert "propose_write" in said
     assert "what_next" in said
     tokens = {each.members["plan_token"] for each in wire.sent if each.is_commit}
+    if dry_runs.exists():
+        told = set(re.findall(r'"plan_token": ?"([^"]+)"', dry_runs.read_text()))
+        assert told
+        tokens |= told
     assert not {token for token in tokens if token in said}, "a plan token was told"
     assert not [name for name in ("plan_token", "input_fingerprint") if name in said]
     assert product.credentials.raw["agents"]["support-agent"]["api_key"] not in said
