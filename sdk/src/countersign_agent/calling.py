@@ -65,20 +65,25 @@ class Caller:
     ) -> Flow[Answer]:
         """The answer to a request that succeeded; Refused or Unanswered otherwise.
 
+        At the deadline a refusal that the server gave is told as it is; Unanswered says whether
+        a request may have been carried out.
+
         `again`: to repeat it without an answer does no harm; a GET never does.
         """
         held = min(wait or 0.0, LONGEST_WAIT)
-        ends, arrived, tries = time.monotonic() + self.seconds + held, False, 0
+        ends, lost, tries = time.monotonic() + self.seconds + held, False, 0
         while True:
             seconds = min(self.try_seconds + held, ends - time.monotonic())
             request = self._request(method, path, body, held, etag, seconds)
             exchange = yield from do(self.port.send, request)
             pause = _pause(exchange, again or method == "GET", tries)
-            arrived, tries = arrived or not isinstance(exchange, NotSent), tries + 1
-            if pause is None:
+            lost, tries = lost or _proves_nothing(exchange), tries + 1
+            refused = isinstance(exchange, Answer) and not lost
+            late = pause is not None and time.monotonic() + pause >= ends
+            if pause is None or (late and refused):
                 return _accepted(exchange)
-            if time.monotonic() + pause >= ends:
-                raise Unanswered(may_have_arrived=arrived)
+            if late:
+                raise Unanswered(may_have_arrived=lost)
             yield from do(self.pause, pause)
 
     def _request(
@@ -108,6 +113,13 @@ def _pause(exchange: Exchange, again: bool, tries: int) -> float | None:
         if code in _NOTHING_DONE or (again and exchange.status in _GATEWAYS):
             return max(pause, retry_after(exchange) or 0.0)
     return None
+
+
+def _proves_nothing(exchange: Exchange) -> bool:
+    """Whether the request may have been carried out without our being told."""
+    if isinstance(exchange, Answer):
+        return exchange.status in _GATEWAYS and not read_problem(exchange).code
+    return not isinstance(exchange, NotSent)
 
 
 def _accepted(exchange: Exchange) -> Answer:
