@@ -555,6 +555,20 @@ def test_no_token_is_in_any_log(product: Product, ear: Ear, billing: Billing) ->
         ear.heard(file.read_text())
 
 
+def test_the_page_tells_the_news(program: Reviewed, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "sdk" / "README.md").read_text()
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (source,) = [block for block in blocks if "tell_news" in block]
+    scope: dict[str, Any] = {}
+    exec(source, scope)
+    cursor, before = scope["tell_news"](program.client(), None), ""
+    while cursor != before:
+        before, cursor = cursor, scope["tell_news"](program.client(), cursor)
+        if "plan.committed" in capsys.readouterr().out:
+            return
+    raise AssertionError("nothing was told")
+
+
 # ── The page of the package ─────────────────────────────────────────────────────────────────
 def test_the_quick_start_is_true(
     product: Product, billing: Billing, ada: Person, tmp_path: Path
