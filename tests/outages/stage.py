@@ -217,7 +217,8 @@ class Stage(Stored):
 
         def supervise() -> None:
             while not over.wait(0.2):
-                if self.processes[name].poll() is not None:
+                process = self.processes.get(name)
+                if process is not None and process.poll() is not None:
                     self.processes[name] = self.popen(name, self.commands[name])
 
         supervisor = threading.Thread(target=supervise, daemon=True)
@@ -264,6 +265,10 @@ class Stage(Stored):
             timeout=PATIENCE,
             check=False,
         )
+
+    def settled(self) -> None:
+        """Until pages find the database again: a pool meets its dead connections one by one."""
+        assert eventually(lambda: all(self.health("postgres")[1] for _ in range(3)), 60)
 
     def health(self, part: str) -> tuple[str, bool]:
         """What `/health/ready` says of the whole, and of one part."""
