@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from django.core.exceptions import ImproperlyConfigured
 from django.utils.csp import CSP
 
-from config import embedded, env, logs
+from config import embedded, env, logs, pool
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HOME = embedded.home_folder()
@@ -23,8 +23,6 @@ ROLE = env.text("COUNTERSIGN_ROLE", "manage")
 DATABASES = {
     "default": {
         **env.database(DATABASE_URL),
-        # A connection that died with its server is replaced before anybody notices.
-        "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             **env.database_options(DATABASE_URL),
             "application_name": f"countersign-{ROLE}",
@@ -43,6 +41,9 @@ DATABASES = {
                 "min_size": env.integer("DATABASE_POOL_MIN", 2),
                 "max_size": env.integer("DATABASE_POOL_MAX", 16),
                 "timeout": env.seconds("DATABASE_POOL_TIMEOUT", 5),
+                "reconnect_timeout": pool.RECONNECT_SECONDS,
+                # A connection that died with its server is replaced before anybody notices.
+                "check": pool.look,
             },
         },
         "TEST": {"NAME": env.optional("TEST_DATABASE_NAME")},
