@@ -30,7 +30,7 @@ DATABASES = {
             # Statements are planned once per connection, not at every execution. A pooler between
             # that cannot keep them needs PG_PREPARE_AFTER=0.
             "server_side_binding": True,
-            "prepare_threshold": env.integer("PG_PREPARE_AFTER", 3) or None,
+            "prepare_threshold": env.integer("PG_PREPARE_AFTER", 1) or None,
             "options": (
                 f"-c lock_timeout={env.integer('PG_LOCK_TIMEOUT_MS', 5_000)}"
                 f" -c statement_timeout={env.integer('PG_STATEMENT_TIMEOUT_MS', 30_000)}"
