@@ -6,7 +6,7 @@ held back here, in the event loop, and asked for again when something happened (
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from django.core.management.base import SystemCheckError  # noqa: E402
 from config.checks import refuse_unsafe_start  # noqa: E402
 from config.nudges import listen  # noqa: E402
 from config.one_hop import Message, OneHopHandler, Receive, Scope, Send  # noqa: E402
+from config.renewals import Renewals  # noqa: E402
 from config.waiting import Waiters  # noqa: E402
 from plans.changes import SCOPE_KEY, Wait  # noqa: E402
 from plans.edge import wait_seconds  # noqa: E402
@@ -54,9 +55,32 @@ class Answer:
     def status(self) -> int:
         return int(self.start["status"])
 
-    async def send(self, send: Send) -> None:
-        for message in (self.start, *self.bodies):
+    def forget(self, name: bytes) -> None:
+        """Leave a header out from now on."""
+        kept = [header for header in self.start["headers"] if header[0].lower() != name]
+        self.start["headers"] = kept
+
+    async def send(self, send: Send, more_headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        start = {**self.start, "headers": [*self.start["headers"], *more_headers]}
+        for message in (start, *self.bodies):
             await send(message)
+
+
+@dataclass(slots=True)
+class Run:
+    """An answer and what it would wait for.
+
+    `read_at`: when its reading began; `holds_at`: until when it is known to hold (loop time).
+    """
+
+    answer: Answer
+    wait: Wait
+    read_at: float
+    holds_at: float
+
+    @property
+    def is_idle(self) -> bool:
+        return bool(self.wait.keys) and (self.answer.status == 304 or self.wait.nothing_new)
 
 
 class Application:
@@ -74,6 +98,7 @@ class Application:
         self.django = handler
         self.begin = begin
         self.waiters = waiters
+        self.renewals = Renewals[Run]()
         # As many as the pool has connections for, with some to spare for pages.
         self.slots = asyncio.Semaphore(concurrency)
 
@@ -113,35 +138,50 @@ class Application:
 
     async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         """Run the request, and while it has nothing new and its caller waits, run it again."""
-        loop = asyncio.get_running_loop()
         seconds = wait_seconds(_header(scope, b"prefer"))
-        until = loop.time() + (seconds or 0)
-        gone = asyncio.ensure_future(_disconnected(receive)) if seconds is not None else None
+        if seconds is None:
+            await (await self._run(scope, body)).answer.send(send)
+            return
+        gone = asyncio.ensure_future(_disconnected(receive))
         try:
-            while True:
-                answer, wait, began = await self._run(scope, body)
-                left = until - loop.time()
-                idle = answer.status == 304 or wait.nothing_new
-                if gone is None or not idle or not wait.keys or left <= 0:
-                    break
-                await self.waiters.change(wait.keys, since=began, seconds=left, gone=gone)
-                if gone.done():
-                    return
+            run = await self._wait(scope, body, seconds, gone)
         finally:
-            if gone is not None:
-                gone.cancel()
-        if wait.keys:
-            applied = (b"preference-applied", f"wait={seconds}".encode())
-            answer.start["headers"] = [*answer.start["headers"], applied]
-        await answer.send(send)
+            gone.cancel()
+        if run is not None:
+            applied = [(b"preference-applied", f"wait={seconds}".encode())]
+            await run.answer.send(send, applied if run.wait.keys else [])
+            # Who asks the same again gets the answer to another request.
+            run.answer.forget(b"x-request-id")
 
-    async def _run(self, scope: Scope, body: bytes) -> tuple[Answer, Wait, float]:
-        """The answer, what it would wait for, and when its reading began (loop time)."""
+    async def _wait(
+        self, scope: Scope, body: bytes, seconds: int, gone: asyncio.Future[None]
+    ) -> Run | None:
+        """What there is to say, as soon as it is new or the wait is over; None: nobody is there."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        run = self.renewals.take(scope) if self.waiters.watching else None
+        while True:
+            run = run or await self._run(scope, body)
+            left = until - loop.time()
+            if not run.is_idle or left <= 0:
+                return run
+            changed = await self.waiters.change(
+                run.wait.keys, since=run.holds_at, seconds=left, gone=gone
+            )
+            if gone.done():
+                return None
+            if not changed:
+                run.holds_at = loop.time()
+                self.renewals.keep(scope, run)
+                return run
+            run = None
+
+    async def _run(self, scope: Scope, body: bytes) -> Run:
         answer, wait = Answer(), Wait()
         async with self.slots:
             began = asyncio.get_running_loop().time()
             await self.django({**scope, SCOPE_KEY: wait}, _replay(body), answer.take)
-        return answer, wait, began
+        return Run(answer, wait, read_at=began, holds_at=began)
 
 
 def _replay(body: bytes, receive: Receive | None = None) -> Receive:

@@ -48,17 +48,23 @@ class Waiters:
     def __len__(self) -> int:
         return len(set().union(*self._events.values()))
 
+    @property
+    def watching(self) -> bool:
+        """Whether the trail is being looked at, and answers."""
+        return self._watching_since is not None
+
     async def change(
         self, keys: Iterable[str], *, since: float, seconds: float, gone: asyncio.Future[None]
-    ) -> None:
+    ) -> bool:
         """Return when something happened under a key, after `seconds`, or when `gone` is done.
 
         `since` is the loop's time at which the caller began to read what it compares with: a
         change between then and now counts. It may return without a change; never too late.
+        False: nothing has happened, so that reading again would find the same.
         """
         keys = set(keys)
         if self._may_have_changed(keys, since):
-            return
+            return True
         event = asyncio.Event()
         for key in keys:
             self._events.setdefault(key, set()).add(event)
@@ -66,6 +72,8 @@ class Waiters:
         woken = asyncio.ensure_future(event.wait())
         try:
             await asyncio.wait((woken, gone), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            # While nobody can look, nobody knows.
+            return event.is_set() or not self.watching
         finally:
             woken.cancel()
             self._forget(keys, event)

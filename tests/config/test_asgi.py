@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.core.management.base import SystemCheckError
 
+from config import renewals
 from config.asgi import Application
 from config.waiting import Waiters
 from plans.changes import SCOPE_KEY, Look
@@ -46,7 +47,9 @@ class Call:
     def __init__(self, *chunks: bytes, path: str = PLAN, raw: bytes = b"", **headers: str) -> None:
         self.scope = {
             "type": "http",
+            "method": "GET",
             "path": path,
+            "query_string": b"",
             "raw_path": raw or path.encode(),
             "headers": [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()],
         }
@@ -126,8 +129,69 @@ def test_the_wait_ends_with_the_304() -> None:
         assert len(application.waiters) == 0
 
     run(django, story)
-    # The last run is the truth at the end of the wait, whatever woke nobody.
-    assert 2 <= django.runs <= 3
+    # Once for itself, once at the first look; at its end nobody has to read again.
+    assert django.runs == 2
+
+
+def test_who_waited_in_vain_and_asks_again_is_not_read_for_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    django = Django()
+
+    async def story(application: Application, trail: Trail) -> None:
+        async def asks(**headers: str) -> Call:
+            words = {"authorization": "Bearer a", "prefer": "wait=1", **headers}
+            return await Call(**words).made_to(application)
+
+        await asks()
+        runs = django.runs
+        again = await asks()
+        assert (again.status, again.headers) == (304, {b"preference-applied": b"wait=1"})
+        assert django.runs == runs
+        # Another's key, or another tag, is another request.
+        await asyncio.gather(asks(authorization="Bearer b"), asks(if_none_match='"x"'))
+        assert django.runs == runs + 2
+        # What happens meanwhile, or in the middle of the wait, is read.
+        trail.events[1] = ("intent:1",)
+        await asyncio.sleep(0.5)
+        django.status = 200
+        assert (await asks()).status == 200
+        assert django.runs == runs + 3
+        monkeypatch.setattr(renewals, "TRUSTED_SECONDS", 0.0)
+        django.status = 304
+        await asks()
+        await asks()
+        assert django.runs == runs + 5
+
+    run(django, story)
+
+
+def test_a_renewed_wait_ends_with_a_change() -> None:
+    django = Django()
+
+    async def story(application: Application, trail: Trail) -> None:
+        await Call(prefer="wait=1").made_to(application)
+        again = asyncio.ensure_future(Call(prefer="wait=10").made_to(application))
+        await asyncio.sleep(0.3)
+        django.status = 200
+        trail.events[1] = ("intent:1",)
+        assert (await asyncio.wait_for(again, 1)).status == 200
+
+    run(django, story)
+    assert django.runs == 3
+
+
+def test_a_post_that_waits_looks_for_work_each_time() -> None:
+    django = Django(status=304)
+
+    async def story(application: Application, trail: Trail) -> None:
+        for _ in range(2):
+            call = Call(prefer="wait=1")
+            call.scope["method"] = "POST"
+            await call.made_to(application)
+
+    run(django, story)
+    assert django.runs == 3
 
 
 @pytest.mark.parametrize(

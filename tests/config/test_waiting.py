@@ -133,6 +133,27 @@ def test_nobody_looks_when_nobody_waits(trail: Trail) -> None:
     run(trail, story)
 
 
+def test_whoever_waited_in_vain_knows_it(trail: Trail) -> None:
+    """False: nothing happened. Without a look nobody knows, and everybody reads again."""
+
+    async def waited(waiters: Waiters, key: str) -> bool:
+        loop = asyncio.get_running_loop()
+        gone: asyncio.Future[None] = loop.create_future()
+        return await waiters.change([key], since=loop.time(), seconds=0.2, gone=gone)
+
+    async def story(waiters: Waiters) -> None:
+        await settle(waiters)
+        assert await waited(waiters, "a") is False
+        happens = asyncio.ensure_future(waited(waiters, "a"))
+        await asyncio.sleep(0.05)
+        trail.events[7] = ("a",)
+        assert await happens is True
+        trail.broken = True
+        assert await waited(waiters, "a") is True
+
+    run(trail, story)
+
+
 def test_a_client_that_goes_is_forgotten(trail: Trail) -> None:
     async def story(waiters: Waiters) -> None:
         await settle(waiters)
