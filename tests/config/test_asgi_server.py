@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 from django.conf import settings
+from django.contrib.auth.models import User
 from django.db import connection, transaction
 from pytest_django import DjangoDbBlocker
 
@@ -23,7 +24,7 @@ from audit.actors import CLOCK
 from audit.models import ClockTimestamp
 from config.servers import free_port
 from plans.lifecycle import Verb, transition
-from plans.models import ApiKey, Operation, Plan
+from plans.models import Agent, ApiKey, Operation, Plan
 from tests.plans.api_calls import TOKEN, submission
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -142,6 +143,14 @@ def follow(plan_id: str, verb: Verb) -> None:
         transition(Plan.objects.locked(pk), verb, actor=CLOCK)
 
 
+def follow_and_close(plan_id: str, verb: Verb = Verb.VERIFY) -> None:
+    """`follow` in a thread of its own."""
+    try:
+        follow(plan_id, verb)
+    finally:
+        connection.close()
+
+
 def wait(web: httpx.Client, path: str, tag: str, seconds: int = 20) -> tuple[httpx.Response, float]:
     began = time.monotonic()
     headers = {"If-None-Match": tag, "Prefer": f"wait={seconds}"}
@@ -241,19 +250,13 @@ def test_three_hundred_wait_without_threads_or_connections(
             assert not any(request.done() for request in waiting)
             threads, connections = await asyncio.to_thread(counts)
             began = time.monotonic()
-            await asyncio.to_thread(follow_in_thread)
+            await asyncio.to_thread(follow_and_close, "pl_1")
             answers = await asyncio.gather(*waiting)
             return answers, threads, connections, time.monotonic() - began
 
     def counts() -> tuple[int, int]:
         try:
             return server.threads, server.connections
-        finally:
-            connection.close()
-
-    def follow_in_thread() -> None:
-        try:
-            follow("pl_1", Verb.VERIFY)
         finally:
             connection.close()
 
@@ -268,6 +271,87 @@ def test_three_hundred_wait_without_threads_or_connections(
     print(
         f"{WAITERS} waiters: {threads - before:+} threads, {connections} connections, {took:.1f} s"
     )
+
+
+@pytest.fixture
+def other_web(server: Server, dana: User, make_api_key: Callable[..., str]) -> Iterator[Any]:
+    """Another agent's client."""
+    key = make_api_key(Agent.objects.create(name="other-agent", owner=dana, rate_tokens=600))
+    headers = {"Authorization": f"Bearer {key}"}
+    with httpx.Client(base_url=f"{server.url}/api/v1", headers=headers, timeout=40) as client:
+        yield client
+
+
+def test_the_feed_waits_for_the_next_event(web: httpx.Client) -> None:
+    submitted(web)
+    end = web.get("/events").json()["next"]
+    later(0.7, lambda: follow_and_close("pl_1"))
+    began = time.monotonic()
+    page = web.get("/events", params={"after": end}, headers={"Prefer": "wait=20"})
+    assert [item["to"] for item in page.json()["items"]] == ["pending"]
+    assert 0.6 < time.monotonic() - began < 5
+    again = web.get("/events", params={"after": end}, headers={"Prefer": "wait=20"})
+    assert again.json() == page.json()
+
+
+def test_an_empty_feed_comes_at_the_end_of_the_wait(
+    web: httpx.Client, other_web: httpx.Client
+) -> None:
+    end = web.get("/events").json()["next"]
+    later(0.3, lambda: submitted(other_web))
+    page = web.get("/events", params={"after": end}, headers={"Prefer": "wait=1"})
+    assert page.json() == {"items": [], "next": end}
+
+
+def test_a_claim_waits_for_work(web: httpx.Client) -> None:
+    submitted(web)
+    follow_and_close("pl_1")
+    none = web.post("/replans/claim", json={}, headers={"Prefer": "wait=1"})
+    assert (none.status_code, none.headers["Preference-Applied"]) == (204, "wait=1")
+    later(0.7, lambda: follow_and_close("pl_1", Verb.REQUEST_CHANGES))
+    began = time.monotonic()
+    work = web.post("/replans/claim", json={}, headers={"Prefer": "wait=20"})
+    assert (work.status_code, work.json()["cause"]) == (200, "changes_requested")
+    assert time.monotonic() - began < 5
+
+
+def test_plans_and_feeds_of_two_agents_wait_side_by_side(
+    server: Server, web: httpx.Client, other_web: httpx.Client
+) -> None:
+    """Each of those whom it concerns is told once; the others find nothing at their end."""
+    plan, other = submitted(web), submitted(other_web, "pl_other")
+    waits = {
+        (web, plan): ("/plans/billing/pl_1", web.get("/events").json()["next"]),
+        (other_web, other): ("/plans/billing/pl_other", other_web.get("/events").json()["next"]),
+    }
+    before = server.threads
+
+    async def all_wait() -> tuple[list[list[httpx.Response]], int]:
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
+        async with httpx.AsyncClient(limits=limits, timeout=60) as client:
+            groups = []
+            for (whose, row), (path, end) in waits.items():
+                # Nothing comes to the others: their wait ends by itself.
+                prefer = "wait=30" if whose is web else "wait=10"
+                headers = {**whose.headers, "Prefer": prefer}
+                known = {"If-None-Match": row.headers["ETag"]}
+                feed = f"{whose.base_url}events?after={end}"
+                calls = ((f"{whose.base_url}{path[1:]}", headers | known), (feed, headers))
+                groups += [
+                    [asyncio.ensure_future(client.get(url, headers=sent)) for _ in range(25)]
+                    for url, sent in calls
+                ]
+            await asyncio.to_thread(server.come_to_rest, 100, before + 3)
+            threads = server.threads
+            await asyncio.to_thread(follow_and_close, "pl_1")
+            return [list(await asyncio.gather(*group)) for group in groups], threads
+
+    (plans, feeds, other_plans, other_feeds), threads = asyncio.run(all_wait())
+    assert {(a.status_code, a.json()["status"]) for a in plans} == {(200, "pending")}
+    assert {tuple(i["to"] for i in a.json()["items"]) for a in feeds} == {("pending",)}
+    assert {a.status_code for a in other_plans} == {304}
+    assert {len(a.json()["items"]) for a in other_feeds} == {0}
+    assert threads <= before + 3 + settings.API_CONCURRENCY
 
 
 def test_a_large_body_is_refused_before_it_is_read(server: Server, web: httpx.Client) -> None:
