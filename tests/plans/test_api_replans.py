@@ -91,8 +91,8 @@ def test_one_replan_is_lent_to_one_claim(api: Api, dead: Plan) -> None:
     assert lease is not None
     assert timedelta(seconds=55) < lease - clock() <= timedelta(seconds=60)
     assert none(api)
-    # Claiming the same one again renews its lease.
-    assert claimed(api, replan_id=first["id"])["tries"] == 2
+    # Claiming the same one again renews its lease, and is no other try.
+    assert claimed(api, replan_id=first["id"])["tries"] == 1
     renewed = Replan.objects.get().lease_until
     assert renewed is not None
     assert renewed > lease
@@ -125,8 +125,11 @@ def test_nothing_is_lent_to_others(api: Api, stranger: Api, dead: Plan) -> None:
 @pytest.mark.parametrize("status", ["parked", "done", "cancelled"])
 def test_what_does_not_wait_for_the_agent_is_not_lent(api: Api, dead: Plan, status: str) -> None:
     Replan.objects.update(status=status)
+    number = Replan.objects.get().pk
     assert none(api)
-    assert none(api, replan_id=Replan.objects.get().pk)
+    assert none(api, replan_id=number)
+    assert api.post(f"/replans/{number}/failure", {"reason": "no"}).status_code == 422
+    assert Replan.objects.get().status == status
 
 
 def test_a_servers_replan_is_not_lent(api: Api, support_agent: Agent, ada: User) -> None:
@@ -189,9 +192,20 @@ def test_giving_it_back_needs_a_reason_and_offers_it_later(api: Api, dead: Plan)
     assert none(api)
     event = Event.objects.get(action="replan.failed_try")
     assert (event.actor_kind, event.agent, event.plan_id) == ("agent", "support-agent", "")
-    assert event.details == {"tries": 1, "fault": "The carrier's system is down."}
+    fault = "The carrier's system is down."
+    assert event.details == {"tries": 1, "fault": fault, "next_in_seconds": 30}
     Replan.objects.update(next_try_at=clock() - timedelta(seconds=1))
     assert claimed(api)["tries"] == 2
+
+
+def test_what_fails_again_and_again_is_offered_less_often(api: Api, dead: Plan) -> None:
+    """R-3."""
+    for wait in (30, 120, 600, 1800, 1800):
+        work = claimed(api)
+        api.post(f"/replans/{work['id']}/failure", {"reason": "not yet"})
+        left = (Replan.objects.get().next_try_at - clock()).total_seconds()
+        assert wait - 5 < left <= wait
+        Replan.objects.update(next_try_at=clock() - timedelta(seconds=1))
 
 
 @pytest.mark.parametrize("number", ["0", "9999999"])
