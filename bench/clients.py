@@ -12,6 +12,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from bench.target import plan_of
+from bench.waiters import Place
 
 WINDOW_SECONDS: Final = 3600
 
@@ -64,6 +65,15 @@ class BenchAgent:
             raise Refused(f"submission: {status} {text[:300]!r}")
         return Seen(json.loads(text), etag)
 
+    def place(self, path: str) -> Place:
+        """From where to wait for news of a plan (its ETag), or of all plans (the feed's end)."""
+        status, text, etag = self.call("GET", path)
+        if status != 200:
+            raise Refused(f"{path}: {status} {text[:300]!r}")
+        if etag:
+            return Place(path, f"If-None-Match: {etag}\r\n")
+        return Place(f"{path}?after={json.loads(text)['next']}")
+
     def wait_until(self, plan_id: str, wanted: str, seen: Seen | None = None) -> Seen:
         """Long-poll until the plan has this status, which the last answer may show already."""
         for _ in range(20):
@@ -107,6 +117,12 @@ class BenchReviewer:
         if status != 303:
             raise Refused(f"decision: {status} {text[:300]!r}")
         return clicked
+
+    def opens(self, path: str) -> None:
+        """Read a page to its end."""
+        status, text = self._call("GET", path)
+        if status != 200:
+            raise Refused(f"{path}: {status} {text[:300]!r}")
 
     def _post(self, path: str, fields: dict[str, str]) -> tuple[int, bytes]:
         body = urlencode(fields | {"csrfmiddlewaretoken": self.token}).encode()

@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -68,6 +68,17 @@ class Stage:
     database_url: str
     redis_url: str
     keys: tuple[str, ...]
+    home: Path
+    environment: dict[str, str] = field(repr=False)
+
+    @property
+    def web_pid(self) -> int:
+        """The one web process."""
+        return int((self.home / "pids" / "web.pid").read_text())
+
+    def manage(self, *arguments: str) -> str:
+        """Run `manage.py` here; what it printed."""
+        return _python(self.environment, "manage.py", *arguments)
 
 
 def free_port() -> int:
@@ -134,7 +145,8 @@ def _start(
         child("sweeper", "sweeper", "manage.py", "sweep"),
     )
     _wait_for(f"http://127.0.0.1:{web}/health/live")
-    return Stage(web, sink, servers["database_url"], servers["redis_url"], keys)
+    database, redis = servers["database_url"], servers["redis_url"]
+    return Stage(web, sink, database, redis, keys, home, environment)
 
 
 def _python(environment: dict[str, str], *arguments: str) -> str:
