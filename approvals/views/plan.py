@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from django.db import models
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from approvals import papers, queue, rows
-from approvals.access import Visitor, sees
+from approvals.access import Visitor, visible_plan
 from approvals.dossier import Dossier
 from approvals.options import Options
 from approvals.views import PersonRequest, signed_in, stepping_up
-from audit.statements import Slot, Statement
 from plans.models import Plan
 
-_BY_ID: Final = Statement(
-    lambda: Plan.objects.with_names().filter(
-        target__name=Slot("target", models.TextField()),
-        plan_id=Slot("plan_id", models.TextField()),
-    )
-)
 # What a page says about itself when it asks whether it is still true.
 STATE = "Plan-State"
 
@@ -60,8 +52,8 @@ def plan_page(request: PersonRequest, context: dict[str, Any], status: int = 200
 
 def seen_plan(user: Visitor, target: str, plan_id: str) -> Plan:
     """404 for what this person may not see: not yours is not there (SEC-4)."""
-    plan = _BY_ID.first(target=target, plan_id=plan_id)
-    if plan is None or not sees(user, plan):
+    plan = visible_plan(user, target, plan_id)
+    if plan is None:
         raise Http404
     return plan
 
