@@ -67,13 +67,18 @@ class Change:
 
 
 def assign(row: models.Model, values: Mapping[str, Any]) -> list[KeyChange]:
-    """Set the attributes that differ; nothing is saved."""
+    """Set the attributes that differ; nothing is saved.
+
+    Of a new row every given key is told, so that a check shows what the file says of it, also
+    where that is the default.
+    """
+    new = row.pk is None
     changed = []
     for key, value in values.items():
         before = getattr(row, key)
-        if before != value:
+        if new or before != value:
             setattr(row, key, value)
-            changed.append(KeyChange(key, None if row.pk is None else before, value))
+            changed.append(KeyChange(key, None if new else before, value))
     return changed
 
 

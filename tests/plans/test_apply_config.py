@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
@@ -137,6 +139,28 @@ def test_check_exits_with_2_and_stores_nothing(apply: Apply) -> None:
         apply(FULL, "--check")
     assert caught.value.code == 2
     assert not any(model.objects.exists() for model in (User, Group, Target, Event))
+
+
+def test_a_new_row_is_told_with_every_key_of_the_file(apply: Apply) -> None:
+    defaults = Operation()
+    assert (defaults.replan, defaults.risk, defaults.reversible) == ("server", "high", False)
+    printed = apply(FULL)
+    (operation,) = re.findall(r"^\+ operation .*\n((?:    .*\n)+)", printed, re.MULTILINE)
+    (written,) = re.findall(r"\[\[targets.operations\]\]\n(.*?)\n\n", FULL, re.DOTALL)
+    given = {line.partition(" = ")[0] for line in written.splitlines()} - {"name"}
+    assert {line.strip().partition(":")[0] for line in operation.splitlines()} == given
+    for line in ('replan: "server"', 'risk: "high"', "reversible: false"):
+        assert f"    {line}\n" in operation
+
+
+def test_it_reads_a_file_from_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADA_PASSWORD", "a password of Ada's")
+    reading, writing = os.pipe()
+    os.write(writing, b'[[people]]\nusername = "ada"\npassword = "env:ADA_PASSWORD"\n')
+    os.close(writing)
+    call_command("apply_config", f"/dev/fd/{reading}", stdout=StringIO())
+    os.close(reading)
+    assert User.objects.get().check_password("a password of Ada's")
 
 
 def test_it_says_what_changed(apply: Apply) -> None:
