@@ -71,8 +71,8 @@ class Report:
             "does_not_prove": DOES_NOT_PROVE,
         }
 
-    def lines(self) -> Iterator[str]:
-        """For people; the verdict stands in the last line."""
+    def lines(self, *, limits: bool = True) -> Iterator[str]:
+        """For people; the verdict stands in the last line. `limits`: with what it proves."""
         last = instant(self.sealed_at) or "never"
         yield f"{self.events} events under {self.seals} seals; the last seal closed at {last}."
         if self.from_seal > 1:
@@ -82,8 +82,9 @@ class Report:
             since = instant(self.unsealed_since)
             yield f"{self.unsealed} events are not sealed yet; the oldest is of {since}."
         yield from (f"Note: {note}" for note in self.notes)
-        yield f"It proves: {PROVES}"
-        yield f"It does not prove: {DOES_NOT_PROVE}"
+        if limits:
+            yield f"It proves: {PROVES}"
+            yield f"It does not prove: {DOES_NOT_PROVE}"
         yield from map(str, self.findings[1:])
         if self.found > len(self.findings):
             yield f"{self.found - len(self.findings)} more findings are not listed."

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from trail import attack, seal_all, sealed, sql, triggers_off, write
 
 from audit import eras, seals, stored
@@ -320,7 +320,18 @@ def test_the_command_says_that_it_verifies(capsys: Any, checkpoints: Path) -> No
     assert "2 events under 1 seals" in out
     assert "1 checkpoints of this trail compared" in out
     assert out.splitlines()[-1].startswith("The audit trail verifies up to 20")
-    assert "It does not prove:" in out
+    assert "prove" not in out
+    call_command("verify_audit", checkpoints=checkpoints, verbosity=2)
+    assert "It does not prove:" in capsys.readouterr().out
+
+
+def test_the_command_says_that_a_database_without_a_trail_has_none() -> None:
+    attack("ALTER TABLE audit_seal RENAME TO audit_seal_gone")
+    try:
+        with pytest.raises(CommandError, match="no trail at all"):
+            call_command("verify_audit")
+    finally:
+        attack("ALTER TABLE audit_seal_gone RENAME TO audit_seal")
 
 
 def test_the_command_exits_1_and_names_the_first_bad_row(capsys: Any) -> None:
