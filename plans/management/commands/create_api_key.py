@@ -22,7 +22,7 @@ class Command(BaseCommand):
             action="extend",
             nargs="+",
             choices=ApiKey.SCOPES,
-            help=f"repeatable; without it: {' '.join(DEFAULT_SCOPES)}. audit:read opens nothing yet",
+            help=f"repeatable; default: {' '.join(DEFAULT_SCOPES)}; audit:read opens nothing yet",
         )
         parser.add_argument("--expires-days", type=int, metavar="N")
 
