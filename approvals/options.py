@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import cached_property
 from typing import Final
 
 from approvals.models import Decision
 from approvals.oversight import denied_words
 from approvals.papers import Papers
+from plans import intents
 from plans.models import Attempt, Intent, Operation, Replan
 from plans.status import Status
 
@@ -95,10 +95,8 @@ class Options:
 
     @property
     def ageing(self) -> bool:
-        """R-4: too little time is left to read in peace, and a fresh plan would have more."""
-        fresh = timedelta(seconds=self.papers.plan.target.fresh_for_seconds)
-        window = self.papers.plan.decide_by - self.papers.plan.received_at
-        return self.may_decide and self.papers.plan.decide_by - self.papers.now < fresh < window
+        """R-4: for a person who may decide, and would have to hurry."""
+        return self.may_decide and intents.is_ageing(self.papers.plan, self.papers.now)
 
     @property
     def renews_itself(self) -> bool:

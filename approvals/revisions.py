@@ -10,6 +10,7 @@ from typing import Any
 from approvals import changes, rendering, titles
 from approvals.models import Decision
 from approvals.rendering import MISSING, Missing, Shown
+from audit import phrases
 from plans.models import Plan, Replan
 from plans.problem import Problem
 from plans.status import Status
@@ -193,6 +194,10 @@ def _superseded(dead: Plan, successor: Plan) -> str:
     replan = _replan_of(successor)
     if replan and replan.cause == Replan.Cause.PERSON:
         return f"A reviewer asked for a fresh plan while revision {dead.revision} was waiting."
+    if replan and replan.cause == Replan.Cause.OPENED:
+        left = phrases.time_left((dead.decide_by - replan.created_at).total_seconds())
+        opened = f"A reviewer opened revision {dead.revision} with {left} left"
+        return f"{opened}, so the app made a fresh plan."
     return f"{successor.agent.name} replaced revision {dead.revision} while it was waiting."
 
 

@@ -138,6 +138,7 @@ _CAUSES: Final = {
     Replan.Cause.STALE: "Something that it covers was written after it was planned.",
     Replan.Cause.CHANGES_REQUESTED: "A reviewer asked for changes.",
     Replan.Cause.PERSON: "A person asked for a fresh plan.",
+    Replan.Cause.OPENED: "A reviewer opened it with little time left.",
 }
 
 

@@ -130,6 +130,18 @@ def word(key: str, absent: str) -> Phrase:
     return phrase
 
 
+def left(told: Told) -> list[Part]:
+    """How long a plan could still be decided when somebody opened it."""
+    seconds = told.detail("seconds_left")
+    return own(time_left(seconds) if isinstance(seconds, int) else "little time")
+
+
+def time_left(seconds: float) -> str:
+    """`1 min` or `40 s`, never negative: what a person could still use."""
+    minutes, rest = divmod(max(0, int(seconds)), 60)
+    return f"{minutes} min" if minutes else f"{rest} s"
+
+
 def _spaced(value: Any) -> Any:
     """Codes become words; what people wrote holds spaces already and stays as it is."""
     if isinstance(value, str) and " " not in value:

@@ -44,6 +44,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "first": phrases.detail("first", "something is wrong"),
     "sealed_at": phrases.detail("sealed_at", "its beginning"),
     "fault": phrases.detail("fault", "unknown fault"),
+    "left": phrases.left,
     "state": phrases.word("kind", "nothing"),
     "changes": phrases.listed("changed", phrases.moved, "it does not say what changed"),
     "differences": phrases.listed("differences", phrases.differs, "the read-back is another"),
@@ -139,7 +140,14 @@ VARIANTS: Final[dict[tuple[str, str, Any], str]] = {
     ),
     (A.PLAN_COMMITTED, "replayed", True): "{target} applied {plan}; the stored answer came back",
     (A.ATTEMPT_CLOSED, "outcome", "not_sent"): "Attempt {number} for {plan} never left{because}",
+    (A.REPLAN_QUEUED, "opened", True): (
+        "{actor} opened {intent}, which was parked; a fresh plan is asked for"
+    ),
     (A.REPLAN_QUEUED, "cause", "first"): "The first plan for {intent} was queued",
+    (A.REPLAN_QUEUED, "cause", "opened"): (
+        "{actor} opened {intent} with {left} left; the app makes a fresh plan"
+    ),
+    (A.REPLAN_QUEUED, "cause", "person"): "{actor} asked for a fresh plan for {intent}",
     (A.WEBHOOK_OFF, "off", "gone"): (
         "{agent}'s webhook to {address} is off: the receiver says that it is gone"
     ),

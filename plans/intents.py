@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
@@ -108,18 +108,44 @@ PLAN_AGAIN: Final = frozenset(
 @retried
 def plan_again(intent: Intent, *, actor: Actor) -> Replan:
     """A person's "Plan again": un-parks, hurries, or queues a re-plan. Raises NotReplannable."""
+    replan = _again(intent, actor, Replan.Cause.PERSON)
+    assert replan is not None
+    return replan
+
+
+@retried
+def freshen(intent: Intent, *, actor: Actor) -> Replan | None:
+    """What the page of an ageing or parked plan asks for by itself when it is opened (R-3, R-4).
+
+    None: nothing is due (any more), as when another reviewer's page was first.
+    """
+    return _again(intent, actor, Replan.Cause.OPENED)
+
+
+def _again(intent: Intent, actor: Actor, cause: Replan.Cause) -> Replan | None:
     with transaction.atomic():
         intent = Intent.objects.locked(intent.pk)
         now = clock()
         # Whoever closes the latest plan queues its re-plan under that plan's lock: look after it.
         latest = Plan.objects.latest_locked(intent)
         waiting = Replan.objects.waiting().filter(intent=intent).first()
-        if waiting is None:
-            return _queue_for_person(intent, latest, actor, now)
-        return _hurry(intent, waiting, actor, now)
+        opened = cause == Replan.Cause.OPENED
+        if waiting is not None:
+            idle = opened and waiting.status != Replan.Status.PARKED
+            return waiting if idle else _hurry(intent, waiting, actor, now, opened=opened)
+        if opened and not (latest and is_ageing(latest, now)):
+            return None
+        return _queue_for_person(intent, latest, actor, now, cause)
 
 
-def _hurry(intent: Intent, waiting: Replan, actor: Actor, now: datetime) -> Replan:
+def is_ageing(plan: Plan, now: datetime) -> bool:
+    """R-4: it waits, too little time is left to read it, and a fresh plan would have more."""
+    fresh = timedelta(seconds=plan.target.fresh_for_seconds)
+    window = plan.decide_by - plan.received_at
+    return plan.status == Status.PENDING and plan.decide_by - now < fresh < window
+
+
+def _hurry(intent: Intent, waiting: Replan, actor: Actor, now: datetime, *, opened: bool) -> Replan:
     """Run what waits, or is parked, now; what the target refused once is asked again (R-1)."""
     fixed = waiting.cause in (Replan.Cause.CHANGES_REQUESTED, Replan.Cause.FIRST)
     mode = waiting.mode if fixed else intent.operation.replan
@@ -128,13 +154,15 @@ def _hurry(intent: Intent, waiting: Replan, actor: Actor, now: datetime) -> Repl
     if idle.update(status=Replan.Status.QUEUED, next_try_at=now, mode=mode):
         intent.status, intent.unattended_replans = Intent.Status.OPEN, 0
         intent.save(update_fields=["status", "unattended_replans"])
-        details = {"cause": waiting.cause, "mode": mode}
+        details = {"cause": waiting.cause, "mode": mode} | ({"opened": True} if opened else {})
         record(Action.REPLAN_QUEUED, actor, intent.subject(), details)
     waiting.refresh_from_db()
     return waiting
 
 
-def _queue_for_person(intent: Intent, latest: Plan | None, actor: Actor, now: datetime) -> Replan:
+def _queue_for_person(
+    intent: Intent, latest: Plan | None, actor: Actor, now: datetime, cause: Replan.Cause
+) -> Replan:
     closed = intent.status in (Intent.Status.ABANDONED, Intent.Status.SETTLED)
     if closed or (latest is not None and latest.status not in PLAN_AGAIN):
         raise NotReplannable(plan_status=latest.status if latest else None)
@@ -142,15 +170,17 @@ def _queue_for_person(intent: Intent, latest: Plan | None, actor: Actor, now: da
     replan = Replan.objects.create(
         intent=intent,
         plan=latest if latest is not None and latest.is_terminal and not taken else None,
-        cause=Replan.Cause.PERSON if latest else Replan.Cause.FIRST,
+        cause=cause if latest else Replan.Cause.FIRST,
         # Without a plan the intent came from `open_intent`: its dry run is ours (A-12).
         mode=intent.operation.replan if latest else Operation.ReplanMode.SERVER,
         next_try_at=now,
     )
     intent.status, intent.unattended_replans = Intent.Status.OPEN, 0
     intent.save(update_fields=["status", "unattended_replans"])
-    details = {"cause": replan.cause, "mode": replan.mode}
-    record(Action.REPLAN_QUEUED, actor, intent.subject(), details)
+    details: dict[str, Any] = {"cause": replan.cause, "mode": replan.mode}
+    if latest is not None and cause == Replan.Cause.OPENED:
+        details["seconds_left"] = max(0, int((latest.decide_by - now).total_seconds()))
+    record(Action.REPLAN_QUEUED, actor, (latest or intent).subject(), details)
     return replan
 
 

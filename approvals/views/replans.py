@@ -35,11 +35,14 @@ def replans(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def plan_again(request: PersonRequest, intent_id: uuid.UUID) -> HttpResponse:
-    """Get a fresh plan now. htmx (a page that opens a parked or an ageing plan): 204."""
+    """Get a fresh plan now. `opened`, from a page that asks by itself (R-3, R-4): 204."""
     intent = _intent_to_decide(request, intent_id)
-    replan = intents.plan_again(intent, actor=actors.person(request.user))
-    tasks.ring(tasks.run_replan, replan.pk)
-    if request.htmx:
+    opened = "opened" in request.POST
+    ask = intents.freshen if opened else intents.plan_again
+    replan = ask(intent, actor=actors.person(request.user))
+    if replan is not None:
+        tasks.ring(tasks.run_replan, replan.pk)
+    if opened:
         return HttpResponse(status=204)
     messages.success(request, "It is being planned again. The fresh plan comes into the queue.")
     latest = Plan.objects.filter(intent=intent).select_related("target").order_by("-revision")

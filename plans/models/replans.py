@@ -35,6 +35,7 @@ class Replan(models.Model):
         STALE = "stale", "stale"
         CHANGES_REQUESTED = "changes_requested", "changes requested"
         PERSON = "person", "a person asked"
+        OPENED = "opened", "opened with little time left"
 
     WAITING: ClassVar[tuple[str, ...]] = (Status.QUEUED, Status.LEASED, Status.PARKED)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from audit.models import Event
-from plans.models import Intent, Plan, Replan
+from audit.sentences import sentence
+from plans.clock import clock
+from plans.models import Intent, Plan, Replan, Target
 from plans.status import Status
 
 type MakePlan = Callable[..., Plan]
@@ -85,7 +88,8 @@ def test_a_page_that_opens_a_parked_plan_gets_no_content(
     replan = make_replan(Status.EXPIRED)
     client.force_login(ada)
     url = f"/intents/{replan.intent_id}/replans/"
-    assert client.post(url, headers={"HX-Request": "true"}).status_code == 204
+    opened = client.post(url, {"opened": "1"}, headers={"HX-Request": "true"})
+    assert opened.status_code == 204
 
 
 def test_giving_up_needs_a_note(
@@ -99,6 +103,63 @@ def test_giving_up_needs_a_note(
     assert client.post(url, {"note": "Refunded by hand."}).status_code == 302
     assert Intent.objects.get().status == Intent.Status.ABANDONED
     assert Event.objects.get(action="intent.abandoned").details["note"] == "Refunded by hand."
+
+
+@pytest.fixture
+def ageing(make_plan: MakePlan) -> Plan:
+    """Half an hour was given, one and a half minutes are left, two would be fresh enough."""
+    now = clock()
+    Target.objects.update(fresh_for_seconds=120)
+    since, until = now - timedelta(minutes=28), now + timedelta(seconds=95)
+    plan = make_plan(status=Status.PENDING, received_at=since, decide_by=until)
+    Target.objects.update(fresh_for_seconds=120)
+    return Plan.objects.get(pk=plan.pk)
+
+
+@pytest.mark.parametrize(
+    ("form", "status", "cause", "words"),
+    [
+        ({"opened": "1"}, 204, "opened", "ada opened {} with 1 min left; the app makes a fresh"),
+        ({}, 302, "person", "ada asked for a fresh plan for {}"),
+    ],
+)
+def test_the_trail_tells_a_page_from_a_person(
+    client: Client,
+    ada: User,
+    ageing: Plan,
+    form: dict[str, str],
+    status: int,
+    cause: str,
+    words: str,
+) -> None:
+    client.force_login(ada)
+    answer = client.post(f"/intents/{ageing.intent_id}/replans/", form)
+    assert (answer.status_code, Replan.objects.get().cause) == (status, cause)
+    told = str(sentence(Event.objects.get(action="replan.queued")))
+    assert told.startswith(words.format(f"{ageing.title} for task {ageing.task_id}"))
+
+
+def test_a_page_that_comes_second_plans_nothing(client: Client, ada: User, ageing: Plan) -> None:
+    """Another reviewer's page was first, and the fresh plan has come: there is time enough."""
+    Plan.objects.filter(pk=ageing.pk).update(decide_by=clock() + timedelta(minutes=20))
+    client.force_login(ada)
+    answer = client.post(f"/intents/{ageing.intent_id}/replans/", {"opened": "1"})
+    assert (answer.status_code, Replan.objects.count(), Event.objects.count()) == (204, 0, 0)
+
+
+def test_a_page_hurries_nothing_but_what_is_parked(
+    client: Client, ada: User, make_replan: Callable[..., Replan]
+) -> None:
+    replan = make_replan(Status.EXPIRED, tries=4, next_try_at=clock() + timedelta(minutes=9))
+    client.force_login(ada)
+    url = f"/intents/{replan.intent_id}/replans/"
+    assert client.post(url, {"opened": "1"}).status_code == 204
+    assert not Event.objects.exists()
+    Replan.objects.update(status=Replan.Status.PARKED)
+    assert client.post(url, {"opened": "1"}).status_code == 204
+    told = str(sentence(Event.objects.get()))
+    assert told.startswith("ada opened ")
+    assert told.endswith("which was parked; a fresh plan is asked for")
 
 
 @pytest.mark.parametrize("verb", ["replans", "abandonment"])

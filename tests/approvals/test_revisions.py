@@ -142,6 +142,20 @@ def test_a_fresh_plan_on_a_person_s_wish_says_so(make_plan: MakePlan) -> None:
     assert cause.sentence.startswith("A reviewer asked for a fresh plan")
 
 
+def test_a_fresh_plan_that_the_page_asked_for_blames_nobody(make_plan: MakePlan) -> None:
+    old = a_dead(make_plan, status="superseded")
+    new = its_successor(make_plan, old)
+    replan = Replan.objects.create(
+        intent=new.intent, cause="opened", mode="server", status="done", new_plan=new
+    )
+    old.decide_by = replan.created_at + timedelta(seconds=65)
+    old.save()
+    (cause,) = told(new).causes
+    assert cause.sentence == (
+        "A reviewer opened revision 1 with 1 min left, so the app made a fresh plan."
+    )
+
+
 def test_an_identical_revision_says_that_nothing_changed(make_plan: MakePlan) -> None:
     news = told(its_successor(make_plan, a_dead(make_plan, status="expired")))
     assert news.identical
