@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 import structlog
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, InternalError, OperationalError, connection, transaction
 from jsonschema import Draft202012Validator
 
 from audit import actors
@@ -56,7 +56,7 @@ def close_attempt(
         try:
             with transaction.atomic():
                 return _close(attempt, outcome, exchange, confirmation)
-        except (OperationalError, InterfaceError):
+        except (OperationalError, InterfaceError, InternalError):
             connection.close()
             if time.monotonic() > give_up:
                 raise

@@ -2,51 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from api_calls import Api, submission
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
 
 from approvals.models import Decision
 from audit.models import Event
 from plans.models import Intent, Plan
 from plans.retrying import RETRIES
+from tests.plans.refusing_trail import trail_refuses
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("refund")]
 type Make = Callable[..., Plan]
-
-
-def sql(*statements: str) -> None:
-    with connection.cursor() as cursor:
-        for statement in statements:
-            cursor.execute(statement)
-
-
-@contextmanager
-def trail_refuses(code: str, times: int) -> Iterator[None]:
-    """The next so many events are refused with this SQLSTATE; a sequence is not rolled back."""
-    sql(
-        "CREATE SEQUENCE refusals",
-        f"""CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
-            BEGIN
-                IF nextval('refusals') <= {times} THEN RAISE SQLSTATE '{code}'; END IF;
-                RETURN NEW;
-            END $$""",
-        "CREATE TRIGGER refuse BEFORE INSERT ON audit_event FOR EACH ROW EXECUTE FUNCTION refuse()",
-    )
-    try:
-        yield
-    finally:
-        sql(
-            "DROP TRIGGER refuse ON audit_event",
-            "DROP FUNCTION refuse",
-            "DROP SEQUENCE refusals",
-        )
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from plans.recording import close_attempt
 from plans.status import Status
 from tests.faults.scripted_target import ScriptedTarget, answer
 from tests.plans.engine import actions, fresh, outcomes, send, soon
+from tests.plans.refusing_trail import trail_refuses
 
 pytestmark = pytest.mark.django_db(transaction=True)
 type Make = Callable[..., Plan]
@@ -83,6 +84,18 @@ def test_a_worker_that_dies_with_the_answer_comes_to_the_same(
     assert (plan.status, outcomes(plan)) == (Status.COMMITTED, ["unknown", "applied"])
     assert (target.keys(), target.applications) == ({plan.idempotency_key}, [plan.plan_id])
     assert not plan.applied_out_of_band
+
+
+@pytest.mark.fm(53)
+@pytest.mark.parametrize("code", ["53100", "25006"], ids=["disk full", "read only"])
+def test_an_answer_waits_for_a_server_that_takes_no_change(approved: Make, code: str) -> None:
+    """The first try is refused, as by a server that just turned read-only; the next one holds."""
+    plan = approved()
+    claim = claim_attempt(soon(plan).pk)
+    assert claim is not None
+    with trail_refuses(code, 1):
+        close_attempt(claim.attempt, APPLIED, Answer(200, {}, b"{}"))
+    assert fresh(plan).status == Status.COMMITTED
 
 
 @pytest.mark.usefixtures("_short_patience")
