@@ -14,6 +14,18 @@ COMMIT = Call(
 IMPATIENT = {"timeout": {"read_timeout": 0.2}, "deadline": {"total_timeout": 0.4}}
 
 
-def endpoint(base_url: str, **changes: float) -> Endpoint:
-    times = {"connect_timeout": 5.0, "read_timeout": 5.0, "total_timeout": 10.0} | changes
-    return Endpoint(base_url, internal=True, credential=Secret("cred-of-the-app"), **times)
+def endpoint(
+    base_url: str,
+    *,
+    connect_timeout: float = 5.0,
+    read_timeout: float = 5.0,
+    total_timeout: float = 10.0,
+) -> Endpoint:
+    return Endpoint(
+        base_url,
+        internal=True,
+        credential=Secret("cred-of-the-app"),
+        connect_timeout=connect_timeout,
+        read_timeout=read_timeout,
+        total_timeout=total_timeout,
+    )
