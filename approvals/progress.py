@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from django.contrib.auth.models import User
+from django.db.models import Exists, F, Q, QuerySet
 from django.urls import reverse
 
 from approvals.models import Decision
-from plans.models import Plan
+from audit.models import ClockTimestamp
+from plans.models import EmergencyStop, Plan
 from plans.status import Status
 
 # These are still moving, so the strip asks again by itself.
@@ -18,7 +21,13 @@ MOVING: Final = frozenset({Status.APPROVED, Status.COMMITTING, Status.UNKNOWN})
 STAYS: Final = frozenset(
     {Status.UNRESOLVED, Status.CONFLICTED, Status.FAILED, Status.EXPIRED, Status.STALE}
 )
-# A committed one leaves by itself after this long.
+# Decisions that are done with, or wait for other people: they are said, and leave by themselves.
+STEPS: Final = (
+    (Decision.Verdict.APPROVE, Status.PENDING),
+    (Decision.Verdict.REQUEST_CHANGES, Status.CHANGES_REQUESTED),
+    (Decision.Verdict.REJECT, Status.REJECTED),
+)
+# They and a committed one stay this long.
 LINGERS: Final = timedelta(minutes=1)
 SHOWN: Final = 20
 # Older decisions have their place in the audit trail.
@@ -29,12 +38,33 @@ _SIGNS: Final = {
     Status.APPROVED: ("↻", "info"),
     Status.COMMITTING: ("↻", "info"),
     Status.UNKNOWN: ("↻", "warn"),
+    Status.PENDING: ("✓", "info"),
+    Status.CHANGES_REQUESTED: ("✓", "info"),
+    Status.REJECTED: ("✓", "info"),
 }
+_HELD: Final = ("‖", "warn")
+
+
+# What a line of the strip is made from.
+_FIELDS: Final = (
+    "verdict",
+    "plan__plan_id",
+    "plan__title",
+    "plan__status",
+    "plan__approvals_given",
+    "plan__approvals_required",
+    "plan__approved_at",
+    "plan__first_sent_at",
+    "plan__closed_at",
+    "plan__target__name",
+    "plan__replaced_by__replaces",
+    "plan__replaced_by__revision",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """One approval of mine: its plan, what happened so far, and whether it can be put away."""
+    """One decision of mine: its plan, what happened so far, and whether it can be put away."""
 
     decision: int
     subject: str
@@ -46,15 +76,43 @@ class Progress:
     dismissable: bool
 
 
-def progress(decision: Decision) -> Progress:
+def tray(user: User) -> list[Progress]:
+    """The progress of this person's decisions, newest first (B-8), in one query."""
+    mine = _shown_in_tray(ClockTimestamp()).filter(
+        person=user, round=F("plan__round"), dismissed=False
+    )
+    held = EmergencyStop.objects.filter(stopped_at__isnull=False)
+    rows = mine.select_related("plan__target", "plan__replaced_by").only(*_FIELDS)
+    wanted = rows.annotate(held=Exists(held)).order_by("-pk")[:SHOWN]
+    return [progress(decision, held=decision.held) for decision in wanted]
+
+
+def _shown_in_tray(now: ClockTimestamp) -> QuerySet[Decision]:
+    """Approvals that go on or went wrong; what is done and needs nothing more, for a minute."""
+    recently = Q(plan__status=Status.COMMITTED, plan__closed_at__gt=now - LINGERS)
+    approvals = Q(verdict=Decision.Verdict.APPROVE) & (
+        Q(plan__status__in=MOVING | STAYS) | recently
+    )
+    steps = Q()
+    for verdict, status in STEPS:
+        steps |= Q(verdict=verdict, plan__status=status)
+    return Decision.objects.filter(
+        approvals | (steps & Q(decided_at__gt=now - LINGERS)),
+        decided_at__gt=now - REACHES_BACK,
+    )
+
+
+def progress(decision: Decision, *, held: bool = False) -> Progress:
+    """`held`: the emergency stop is on, so that nothing is sent, resends neither (SEC-30)."""
     plan = decision.plan
     status = Status(plan.status)
-    sign, tone = _SIGNS.get(status, ("!", "bad"))
+    held = held and _is_held(plan, status)
+    sign, tone = _HELD if held else _SIGNS.get(status, ("!", "bad"))
     return Progress(
         decision=decision.pk,
         subject=plan.title or plan.plan_id,
         url=reverse("plan", args=[plan.target.name, plan.plan_id]),
-        sentence=_sentence(plan, status),
+        sentence=_while_held(status) if held else _sentence(plan, status),
         sign=sign,
         tone=tone,
         moving=status in MOVING,
@@ -62,9 +120,27 @@ def progress(decision: Decision) -> Progress:
     )
 
 
+def _is_held(plan: Plan, status: Status) -> bool:
+    """What has left for its target already is not: its answer may come."""
+    unsent = status == Status.COMMITTING and plan.first_sent_at is None
+    return unsent or status in (Status.APPROVED, Status.UNKNOWN)
+
+
+def _while_held(status: Status) -> str:
+    if status == Status.UNKNOWN:
+        return "not confirmed yet, and not retried while sending is stopped"
+    return "approved, waits: sending is stopped"
+
+
 def _sentence(plan: Plan, status: Status) -> str:
     target = plan.target.name
     match status:
+        case Status.PENDING:
+            return f"approved, {plan.approvals_given} of {plan.approvals_required}: not sent yet"
+        case Status.CHANGES_REQUESTED:
+            return f"changes requested: {_what_follows(plan, 'the agent is asked to plan again')}"
+        case Status.REJECTED:
+            return "rejected, nothing is applied"
         case Status.COMMITTED:
             return f"committed{_after(plan, plan.closed_at)}"
         case Status.APPROVED:
@@ -85,11 +161,11 @@ def _sentence(plan: Plan, status: Status) -> str:
             return f"not applied, something wrote to it first: {_what_follows(plan)}"
 
 
-def _what_follows(plan: Plan) -> str:
+def _what_follows(plan: Plan, meanwhile: str = "it is being planned again") -> str:
     """Only what is so: its successor by now, or the work on one."""
     successor: Plan | None = getattr(plan, "replaced_by", None)
     if successor is None:
-        return "it is being planned again"
+        return meanwhile
     return f"revision {successor.revision} took its place"
 
 

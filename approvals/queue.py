@@ -8,12 +8,22 @@ from datetime import datetime, timedelta
 from typing import Any, Final, cast
 
 from django.contrib.auth.models import User
-from django.db.models import BigIntegerField, DateTimeField, Exists, F, OuterRef, Q, QuerySet
+from django.db.models import (
+    BigIntegerField,
+    DateTimeField,
+    Exists,
+    F,
+    OuterRef,
+    Q,
+    QuerySet,
+    TextField,
+)
+from django.db.models.functions import Cast
 
 from approvals.access import Role, in_group, reviewable_plans, visible_intents, visible_plans
 from approvals.filters import Cursor, Filters, Part, Tab
 from approvals.models import Decision
-from approvals.progress import LINGERS, MOVING, REACHES_BACK, SHOWN, STAYS, Progress, progress
+from approvals.progress import tray as tray
 from audit.models import ClockTimestamp
 from audit.statements import Slot, Statement
 from plans.clock import clock
@@ -53,19 +63,6 @@ ROW_FIELDS = (
     "agent__name",
     "agent__owner",
     "intent__status",
-)
-
-TRAY_FIELDS = (
-    "verdict",
-    "plan__plan_id",
-    "plan__title",
-    "plan__status",
-    "plan__approved_at",
-    "plan__first_sent_at",
-    "plan__closed_at",
-    "plan__target__name",
-    "plan__replaced_by__replaces",
-    "plan__replaced_by__revision",
 )
 
 
@@ -176,6 +173,11 @@ class Found:
     plan: Plan
     part: Part
 
+    @property
+    def changed(self) -> bool:
+        """Whether it would do something else than the revision that it replaced."""
+        return bool(getattr(self.plan, "does_something_else", False))
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -243,8 +245,17 @@ def _beyond(tab: Tab, after: Cursor) -> Q:
     return Q(pk__lt=after.pk) if tab is Tab.DONE else after.beyond()
 
 
+# Compared as text, in which 1 and 1.0 differ, as they do on the plan's page.
+_UNLIKE_WHAT_IT_REPLACES: Final = (
+    Plan.objects.filter(pk=OuterRef("replaces_id"))
+    .annotate(was=Cast("actions", TextField()))
+    .exclude(was=Cast(OuterRef("actions"), TextField()))
+)
+
+
 def _lean(plans: PlanQuerySet) -> PlanQuerySet:
-    return plans.select_related("target", "operation", "agent", "intent").only(*ROW_FIELDS)
+    rows = plans.annotate(does_something_else=Exists(_UNLIKE_WHAT_IT_REPLACES))
+    return rows.select_related("target", "operation", "agent", "intent").only(*ROW_FIELDS)
 
 
 def _next(found: list[Found], as_of: datetime, size: int) -> str:
@@ -271,21 +282,3 @@ def with_subject(replans: QuerySet[Replan]) -> QuerySet[Replan]:
     return replans.select_related(
         "intent__target", "intent__operation", "intent__agent__owner", "plan__target"
     )
-
-
-def tray(user: User) -> list[Progress]:
-    """The progress of this person's approvals, newest first (B-8)."""
-    clock_now = ClockTimestamp()
-    recently = Q(plan__status=Status.COMMITTED, plan__closed_at__gt=clock_now - LINGERS)
-    mine = Decision.objects.filter(
-        Q(plan__status__in=MOVING | STAYS) | recently,
-        person=user,
-        verdict=Decision.Verdict.APPROVE,
-        round=F("plan__round"),
-        dismissed=False,
-        decided_at__gt=clock_now - REACHES_BACK,
-    )
-    wanted = (
-        mine.select_related("plan__target", "plan__replaced_by").only(*TRAY_FIELDS).order_by("-pk")
-    )
-    return [progress(decision) for decision in wanted[:SHOWN]]

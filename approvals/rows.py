@@ -69,7 +69,7 @@ def _of_plan(found: Found, tab: Tab, user: User, now: datetime) -> Row:
         risk=plan.risk,
         at=plan.status_at,
         decide_in_ms=_milliseconds(plan, now) if waits else None,
-        badges=_badges(plan, found.part, tab, user),
+        badges=_badges(found, tab, user),
         plan_again=_plan_again(plan) if found.part is Part.PARKED else "",
     )
 
@@ -87,8 +87,9 @@ def _what(plan: Plan) -> str:
     return f"{what} · rev {plan.revision}" if plan.revision > 1 else what
 
 
-def _badges(plan: Plan, part: Part, tab: Tab, user: User) -> list[tuple[str, str]]:
+def _badges(found: Found, tab: Tab, user: User) -> list[tuple[str, str]]:
     """What is special, as (tone, words), in the same order in every row."""
+    plan, part = found.plan, found.part
     if tab is Tab.DONE:
         return [(_TONES.get(Status(plan.status), "quiet"), plan.get_status_display())]
     if part is Part.PARKED:
@@ -98,7 +99,7 @@ def _badges(plan: Plan, part: Part, tab: Tab, user: User) -> list[tuple[str, str
         badges.append((_TONES.get(Status(plan.status), "quiet"), plan.get_status_display()))
     elif plan.agent.owner_id == user.pk:
         badges.append(("quiet", "your agent"))
-    if plan.revision > 1:
+    if found.changed:
         badges.append(("warn", "changed"))
     if plan.approvals_required > 1:
         given = f"{plan.approvals_given} of {plan.approvals_required} approved"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
@@ -101,7 +102,7 @@ def test_a_stranger_is_told_why_the_list_is_empty(
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        ({"revision": 2}, ["changed", "rev 2"]),
+        ({"revision": 2}, ["rev 2"]),
         ({"verification": "unavailable"}, ["not verified"]),
         ({}, ["irreversible", "high"]),
     ],
@@ -112,6 +113,28 @@ def test_a_row_says_what_is_special(
     make_plan(**columns)
     row = at_the_desk.get("/review/", headers=HTMX).text
     assert [word for word in words if word not in row] == []
+
+
+REFUND = {"op": "update", "target": "invoice/4412", "field": "refunded_cents", "from": 0}
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "changed"),
+    [
+        ([REFUND | {"to": 48000}], [REFUND | {"to": 48000}], False),
+        ([REFUND | {"to": 48000}], [REFUND | {"to": 28000}], True),
+        ([REFUND | {"to": 48000}], [REFUND | {"from": 200, "to": 48000}], True),
+        ([REFUND | {"to": 1}], [REFUND | {"to": True}], True),
+    ],
+)
+def test_a_revision_is_changed_only_where_it_does_something_else(
+    at_the_desk: Client, make_plan: MakePlan, was: list[Any], now: list[Any], changed: bool
+) -> None:
+    old = make_plan(status=Status.EXPIRED, actions=was)
+    make_plan(intent=old.intent, revision=2, replaces=old, actions=now)
+    row = at_the_desk.get("/review/", headers=HTMX).text
+    assert "rev 2" in row
+    assert (">changed<" in row) is changed
 
 
 def test_a_quorum_counts_in_the_row(at_the_desk: Client, make_plan: MakePlan) -> None:

@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from approvals import queue
 from approvals.models import Decision
+from audit import actors
+from plans import emergency
 from plans.clock import clock
 from plans.models import Plan
 from plans.status import Status
@@ -66,7 +70,71 @@ def test_each_outcome_has_its_words(
     assert (line.moving, line.dismissable) == (moving, dismissable)
 
 
-@pytest.mark.parametrize("status", [Status.PENDING, Status.REJECTED, Status.SUPERSEDED])
+@pytest.mark.parametrize(
+    ("verdict", "status", "words"),
+    [
+        ("approve", Status.PENDING, "approved, 1 of 2: not sent yet"),
+        ("request_changes", Status.CHANGES_REQUESTED, "changes requested: the agent is asked"),
+        ("reject", Status.REJECTED, "rejected, nothing is applied"),
+    ],
+)
+def test_what_waits_for_others_or_is_done_with_is_said_for_a_minute(
+    approve: Callable[..., Decision], ada: User, verdict: str, status: Status, words: str
+) -> None:
+    decision = approve(verdict=verdict, status=status, approvals_given=1)
+    Plan.objects.update(approvals_required=2)
+    (line,) = queue.tray(ada)
+    assert words in line.sentence
+    assert not line.moving
+    Decision.objects.filter(pk=decision.pk).update(decided_at=clock() - timedelta(seconds=61))
+    assert queue.tray(ada) == []
+
+
+def test_changes_that_were_made_name_their_revision(
+    approve: Callable[..., Decision], ada: User, make_plan: MakePlan
+) -> None:
+    old = approve(verdict="request_changes", status=Status.CHANGES_REQUESTED).plan
+    make_plan(intent=old.intent, revision=2, replaces=old)
+    assert queue.tray(ada)[0].sentence == "changes requested: revision 2 took its place"
+
+
+def test_an_approval_that_was_taken_back_is_not_in_it(
+    approve: Callable[..., Decision], ada: User
+) -> None:
+    decision = approve(status=Status.PENDING)
+    Decision.objects.filter(pk=decision.pk).update(withdrawn_at=clock())
+    assert queue.tray(ada) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"status": Status.APPROVED}, "approved, waits: sending is stopped"),
+        ({"status": Status.COMMITTING}, "approved, waits: sending is stopped"),
+        ({"status": Status.UNKNOWN}, "not retried while sending is stopped"),
+        ({"status": Status.COMMITTING, "first_sent_at": clock}, "sent to billing"),
+        ({"status": Status.COMMITTED, "closed_at": clock}, "committed"),
+    ],
+)
+def test_what_the_emergency_stop_holds_says_that_it_waits(
+    approve: Callable[..., Decision], ada: User, columns: dict[str, Any], words: str
+) -> None:
+    values = {name: value() if callable(value) else value for name, value in columns.items()}
+    approve(**values)
+    emergency.stop("The agent runs wild.", actor=actors.OPERATOR)
+    assert words in queue.tray(ada)[0].sentence
+
+
+def test_the_strip_is_one_query(approve: Callable[..., Decision], ada: User) -> None:
+    for status in (Status.APPROVED, Status.UNKNOWN, Status.PENDING):
+        approve(status=status)
+    emergency.stop("Why.", actor=actors.OPERATOR)
+    with CaptureQueriesContext(connection) as captured:
+        assert len(queue.tray(ada)) == 3
+    assert len(captured) == 1
+
+
+@pytest.mark.parametrize("status", [Status.REJECTED, Status.SUPERSEDED])
 def test_what_went_no_further_is_not_in_it(
     approve: Callable[..., Decision], ada: User, status: Status
 ) -> None:
@@ -79,7 +147,9 @@ def test_a_committed_one_leaves_after_a_minute(approve: Callable[..., Decision],
     assert queue.tray(ada) == []
 
 
-def test_a_rejection_has_no_progress(approve: Callable[..., Decision], ada: User) -> None:
+def test_a_rejection_of_what_went_on_has_no_progress(
+    approve: Callable[..., Decision], ada: User
+) -> None:
     approve(verdict="reject", status=Status.FAILED)
     assert queue.tray(ada) == []
 
