@@ -12,6 +12,7 @@ from approvals.rendering import Shown
 from approvals.standing import Approvals, approvals
 from audit import sentences
 from plans.models import Plan
+from plans.status import Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +86,13 @@ class Dossier:
     @cached_property
     def changes(self) -> list[changes.Change]:
         return changes.changes(self.papers.plan)
+
+    @property
+    def before(self) -> str:
+        """What the old values are called: as things are, or as they were before it was sent."""
+        plan = self.papers.plan
+        over = plan.is_terminal or plan.status in (Status.UNKNOWN, Status.UNRESOLVED)
+        return "Before" if over else "Now"
 
     @property
     def no_ops(self) -> int:
