@@ -32,6 +32,3 @@ document.addEventListener("htmx:pushedIntoHistory", () => {
   mark();
 });
 document.addEventListener("htmx:afterSettle", mark);
-
-// On a phone the row of sections scrolls: show the one that we are in.
-document.querySelector(".top nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
