@@ -105,9 +105,10 @@ def note(told: Told) -> list[Part]:
 
 
 def because(told: Told) -> list[Part]:
-    """The reason that the event names; nothing without one."""
+    """The reason that the event names; nothing without one, or where the outcome says it."""
     reason = told.detail("reason")
-    return [Part(": "), shown(_spaced(reason), "note")] if reason else []
+    repeats = reason == told.detail("outcome")
+    return [Part(": "), shown(_spaced(reason), "note")] if reason and not repeats else []
 
 
 def detail(key: str, absent: str = "") -> Phrase:

@@ -74,6 +74,11 @@ CHANGED = [{"path": "refunded_cents", "planned": 0, "current": 20000}]
             " after 38 ms; conflicted",
         ),
         (
+            event(Action.ATTEMPT_CLOSED, {"number": 1, "outcome": "applied", "reason": "applied"}),
+            f"Attempt 1 for {REFUND} (plan_b1d07), revision 2:"
+            " no answer from billing that says more; applied",
+        ),
+        (
             event(Action.ATTEMPT_CLOSED, {"number": 2, "outcome": "not_sent", "reason": "dns"}),
             f"Attempt 2 for {REFUND} (plan_b1d07), revision 2 never left: dns",
         ),
