@@ -208,6 +208,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LOGIN_URL = "/accounts/login/"
 LOGIN_REDIRECT_URL = "/review/"
 LOGOUT_REDIRECT_URL = LOGIN_URL
+ACCOUNT_ADAPTER = "approvals.accounts.Accounts"
 ACCOUNT_LOGIN_METHODS = {"username"}
 ACCOUNT_SIGNUP_FIELDS = ["username*", "password1*", "password2*"]
 # People are made by `apply_config`, the admin or an identity provider, never by themselves.

@@ -9,7 +9,7 @@ from config.api import interface
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(pattern_name="review"), name="home"),
-    path("accounts/", include("allauth.urls")),
+    path("accounts/", include("config.accounts")),
     path("", include("approvals.urls")),
     path("audit/", include("audit.urls")),
     path("admin/", admin.site.urls),
