@@ -76,7 +76,15 @@ def main(folder: Path, invoice: str) -> None:
 
 def where(answer: dict[str, Any]) -> str:
     """The page where people decide, once there is a plan."""
-    return str(answer.get("plan", {}).get("review_url", "it is being planned"))
+    return str(answer.get("plan", {}).get("review_url") or answer["what_next"])
+
+
+def told(answer: dict[str, Any]) -> str:
+    """The end in a sentence: a plan has a status, a refusal has an error, both say what next."""
+    if "error" in answer:
+        error = answer["error"]
+        return f"The refund is refused: {error['detail']} {answer['what_next']}"
+    return f"The refund is {answer['status']}: {answer.get('result') or answer['what_next']}"
 
 
 def script(messages: list[AnyMessage]) -> AIMessage:
@@ -84,8 +92,7 @@ def script(messages: list[AnyMessage]) -> AIMessage:
     last = messages[-1]
     if isinstance(last, ToolMessage):
         answer = json.loads(str(last.content))
-        said = answer.get("result") or answer["what_next"]
-        return AIMessage(f"The refund is {answer['status']}: {said}")
+        return AIMessage(told(answer))
     wish = {"invoice_id": str(last.content).split()[1], "amount_cents": 1500}
     words = {"target": "billing", "operation": "refund", "reason": "It arrived broken."}
     call = {"name": "propose_write", "args": {**words, "inputs": wish}, "id": "call-1"}

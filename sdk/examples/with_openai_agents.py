@@ -87,7 +87,15 @@ async def item_is_undecided(agent: Agent[Any], item: Any) -> bool:
 
 def where(answer: dict[str, Any]) -> str:
     """The page where people decide, once there is a plan."""
-    return str(answer.get("plan", {}).get("review_url", "it is being planned"))
+    return str(answer.get("plan", {}).get("review_url") or answer["what_next"])
+
+
+def told(answer: dict[str, Any]) -> str:
+    """The end in a sentence: a plan has a status, a refusal has an error, both say what next."""
+    if "error" in answer:
+        error = answer["error"]
+        return f"The refund is refused: {error['detail']} {answer['what_next']}"
+    return f"The refund is {answer['status']}: {answer.get('result') or answer['what_next']}"
 
 
 def script() -> ScriptedModel:
@@ -101,8 +109,7 @@ def script() -> ScriptedModel:
             words = {"target": "billing", "operation": "refund", "reason": "It arrived broken."}
             return [function_call("propose_write", {**words, "inputs": wish}, call_id="call-1")]
         answer = json.loads(last["output"])
-        said = answer.get("result") or answer["what_next"]
-        return [assistant_message(f"The refund is {answer['status']}: {said}")]
+        return [assistant_message(told(answer))]
 
     return ScriptedModel([ModelStep.respond(say)] * 2)
 

@@ -91,7 +91,15 @@ async def answers(tools: AsyncToolbox, messages: list[ModelMessage]) -> Deferred
 
 def where(answer: dict[str, Any]) -> str:
     """The page where people decide, once there is a plan."""
-    return str(answer.get("plan", {}).get("review_url", "it is being planned"))
+    return str(answer.get("plan", {}).get("review_url") or answer["what_next"])
+
+
+def told(answer: dict[str, Any]) -> str:
+    """The end in a sentence: a plan has a status, a refusal has an error, both say what next."""
+    if "error" in answer:
+        error = answer["error"]
+        return f"The refund is refused: {error['detail']} {answer['what_next']}"
+    return f"The refund is {answer['status']}: {answer.get('result') or answer['what_next']}"
 
 
 def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -99,8 +107,7 @@ def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     last = messages[-1].parts[-1]
     if isinstance(last, ToolReturnPart):
         answer: Any = last.content
-        said = answer.get("result") or answer["what_next"]
-        return ModelResponse([TextPart(f"The refund is {answer['status']}: {said}")])
+        return ModelResponse([TextPart(told(answer))])
     invoice = str(getattr(last, "content", "")).split()[1]
     wish = {"invoice_id": invoice, "amount_cents": 1500}
     words = {"target": "billing", "operation": "refund", "reason": "It arrived broken."}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from countersign_agent.tools.answers import WHAT_NEXT
 from demo.credentials import AGENT
 from tests.architecture.test_source import ROOT
 from tests.journeys.people import Agent as Watcher
@@ -118,4 +119,25 @@ def test_it_hears_that_a_person_rejected(
     ada.decide({"plan_id": plan_id}, "reject", "It was replaced already.")
     said = run(name, tmp_path, invoice, product)
     assert "The refund is rejected" in said
+    assert billing.effects(invoice) == []
+
+
+@of_each
+def test_it_tells_a_refusal_and_what_next_when_it_is_run_once_more(
+    name: str,
+    tmp_path: Path,
+    product: Product,
+    watcher: Watcher,
+    billing: Billing,
+    ada: Person,
+) -> None:
+    invoice = billing.new_invoice()
+    plan_id = waiting(name, tmp_path, invoice, product, watcher)
+    ada.decide({"plan_id": plan_id}, "reject", "It was replaced already.")
+    assert "The refund is rejected" in run(name, tmp_path, invoice, product)
+    for _ in range(2):
+        said = run(name, tmp_path, invoice, product)
+        # Where the library asks twice, the second time finds the first plan by the events.
+        assert re.search("^The refund is (refused|rejected): ", said, re.MULTILINE)
+        assert WHAT_NEXT["stop"] in said
     assert billing.effects(invoice) == []
