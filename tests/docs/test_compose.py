@@ -57,6 +57,18 @@ def test_every_setting_is_one_that_operators_can_look_up(services: dict[str, Any
         assert services[name]["environment"].keys() <= documented, name
 
 
+def test_a_configuration_gets_in_as_its_head_says(services: dict[str, Any]) -> None:
+    head = (ROOT / "docker-compose.yml").read_text("utf-8").partition("\nx-app:")[0]
+    readme = (ROOT / "README.md").read_text("utf-8")
+    command = r'docker compose run --rm -v "\$PWD/my:(/my):ro" (?:-e [A-Z_]+ )+web \\\n[# ]+python'
+    for text in (head, readme):
+        (mounted,) = re.findall(command, text)
+        assert f"python manage.py apply_config {mounted}/" in text
+    # By standard input it goes through the one place that can be written.
+    assert (services["web"]["read_only"], services["web"]["tmpfs"]) == (True, ["/tmp"])
+    assert "sh -c 'cat > /tmp/your.toml && python manage.py apply_config /tmp/your.toml'" in head
+
+
 def test_the_image_holds_every_package_that_the_product_imports() -> None:
     copied = set(re.findall(r"^COPY (\w+) \1$", (ROOT / "Dockerfile").read_text(), re.MULTILINE))
     assert {"config", "audit", "plans", "approvals", "templates", "static"} <= copied
