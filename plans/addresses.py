@@ -135,7 +135,9 @@ def check_origin(base_url: str, internal: bool) -> Origin:
     if scheme not in ("http", "https"):
         raise AddressRefused("scheme", "Only https (or http to an internal target) is called.")
     if scheme == "http" and not internal:
-        raise AddressRefused("https-required", "A target outside needs https.")
+        raise AddressRefused(
+            "https-required", "It needs https, unless it is registered as internal."
+        )
     if any(part in (".", "..") for part in prefix.split("/")):
         raise AddressRefused("odd-url", "The path has a dot segment.")
     port = int(match["port"] or (443 if scheme == "https" else 80))
@@ -233,7 +235,7 @@ def refuse(address: IP, *, internal: bool) -> None:
     kind = special_kind(address)
     if kind is None or (internal and kind in ALLOWED_INTERNALLY):
         return
-    hint = "" if internal else " Only an internal target may have one." * (kind != "reserved")
+    hint = " It has to be registered as internal." if kind in ALLOWED_INTERNALLY else ""
     raise AddressRefused(kind, f"{address} is a {kind} address.{hint}")
 
 

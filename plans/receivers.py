@@ -28,7 +28,7 @@ from plans.webhook_addresses import Address
 MOST_PER_AGENT: Final = 10
 OVERLAP: Final = timedelta(hours=24)
 _WORDS: Final = {
-    "https-required": "An address outside needs https.",
+    "https-required": "It needs https; http needs a receiver that an operator allowed inside.",
     "scheme": "Only https (or http to an internal receiver) is called.",
     "userinfo": "An address has no user name and no password.",
     "loopback": "That is this machine. An operator may allow a receiver inside.",
