@@ -72,7 +72,7 @@ def test_the_command_and_the_extra_are_there() -> None:
 def test_programs_start_it_as_they_are_told_to(
     tmp_path: Path, product: Product, wire: Wire
 ) -> None:
-    (text,) = blocks("json")
+    text, _ = blocks("json")
     told = json.loads(text)["mcpServers"]["countersign"]
     assert told["command"] == "countersign-agent"
     real = Surroundings(tmp_path, product).environment
@@ -90,8 +90,21 @@ def test_programs_start_it_as_they_are_told_to(
     assert asyncio.run(story()) == [tool.name for tool in MCP_TOOLS]
 
 
+def test_the_demos_settings_are_read(tmp_path: Path) -> None:
+    _, text = blocks("json")
+    told = json.loads(text.replace("/path/to/countersign/.demo", str(tmp_path)))
+    server = told["mcpServers"]["countersign"]
+    (tmp_path / "agent.key").write_text("cs_x_y\n")
+    here = {k: v.replace("/path/to/countersign", str(ROOT)) for k, v in server["env"].items()}
+    read = Settings.read(here)
+    assert read.api_key.reveal() == "cs_x_y"
+    (offer,) = read.offers
+    assert (offer.target, offer.operation, read.targets) == (TARGET, "refund", ())
+    assert offer.inputs["required"] == ["invoice_id", "amount_cents"]
+
+
 def test_over_http_it_is_where_the_page_says(tmp_path: Path, product: Product, wire: Wire) -> None:
-    (_, text) = blocks("sh")
+    *_, text = blocks("sh")
     assert text.splitlines()[1] == "countersign-agent mcp --http --port 8790"
 
     async def story(port: int) -> None:
