@@ -140,7 +140,7 @@ def _let_the_database_go() -> None:
     for each in connections.all(initialized_only=True):
         if each.in_atomic_block:
             raise RuntimeError("a call to a target was made inside a database transaction (T-3)")
-        each.close_if_unusable_or_obsolete()
+        each.close()
 
 
 def _connect(origin: Origin, endpoint: Endpoint, clock: _Clock) -> socket.socket:

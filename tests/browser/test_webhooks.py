@@ -93,11 +93,13 @@ def test_axe_finds_nothing_and_nothing_runs_out_of_the_page(
         if address == "refused":
             page.goto(LIST)
             page.fill("[name=url]", "https://127.0.0.1/")
-            page.click("text=Add, and show the secret once")
+            with page.expect_navigation():
+                page.click("text=Add, and show the secret once")
         elif address == "secret":
             page.goto(f"{LIST}{hooks[0].pk}/")
             page.click("summary:has-text('New secret')")
-            page.click("text=Make it, and show it once")
+            with page.expect_navigation():
+                page.click("text=Make it, and show it once")
         else:
             page.goto(address)
             for summary in page.locator("main summary").all():

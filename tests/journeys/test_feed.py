@@ -11,7 +11,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -237,6 +237,14 @@ def told_so_far(readers: list[Reader], events: int) -> bool:
     return sum(len(reader.told) for reader in readers) >= events
 
 
+def told_or_over(readers: list[Reader], events: int, lives: list[Future[None]]) -> bool:
+    """Whether so much was told; a life that failed fails the test at once."""
+    for life in lives:
+        if life.done():
+            life.result()
+    return told_so_far(readers, events)
+
+
 def trail(product: Product) -> dict[str, list[dict[str, Any]]]:
     """What each agent had to be told, up to its last word."""
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -274,7 +282,7 @@ def test_ten_agents_are_told_everything_once_and_in_order(
     with ThreadPoolExecutor(AGENTS) as pool:
         lives = [pool.submit(live, n, worker, desk) for n, worker in enumerate(workers)]
         for told in KILLED_AT:
-            assert eventually(partial(told_so_far, readers, told))
+            assert eventually(partial(told_or_over, readers, told, lives))
             kill_web(product)
         for each in lives:
             each.result(PATIENCE)

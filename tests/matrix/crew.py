@@ -67,6 +67,7 @@ class Crew:
                 ),
                 "SECRET_KEY": settings.SECRET_KEY,
                 "COUNTERSIGN_KEYS": ",".join(settings.ENCRYPTION_KEYS),
+                "AUDIT_CHECKPOINTS_FILE": str(settings.AUDIT_CHECKPOINTS_FILE),
                 "LOG_LEVEL": "WARNING",
                 "BASE_URL": self.url,
                 "PYTHONPATH": str(ROOT),

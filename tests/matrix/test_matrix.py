@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,8 +41,10 @@ type Play = Callable[..., Result]
 
 
 @pytest.fixture
-def play(tmp_path: Path, transactional_db: None) -> Iterator[Play]:
+def play(tmp_path: Path, transactional_db: None, settings: Any) -> Iterator[Play]:
     """`play(rows)`: the product's processes, their failpoints live, and a target with a ledger."""
+    # Earlier tests on this database left checkpoints of trails that are gone.
+    settings.AUDIT_CHECKPOINTS_FILE = str(tmp_path / "checkpoints.jsonl")
     with ExitStack() as stack:
 
         def played(rows: list[Row], mutant: str = "") -> Result:

@@ -261,8 +261,8 @@ def test_what_nobody_attended_to_three_times_is_parked(
 # ── One writer, one table, one page ─────────────────────────────────────────────────────────
 
 # Rows with a status of their own, as the code names them, and the words they are given.
-OTHERS = {"intent", "replan", "Intent", "Replan"}
-OTHER_WORDS = ("Intent.Status.", "Replan.Status.")
+OTHERS = {"intent", "replan", "Intent", "Replan", "Delivery"}
+OTHER_WORDS = ("Intent.Status.", "Replan.Status.", "Delivery.Status.")
 
 
 def _code() -> Iterator[Path]:
