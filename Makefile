@@ -21,7 +21,7 @@ demo: $(VENV)/runtime.stamp ## Run everything here until Ctrl-C (PORT, BILLING_P
 demo-reset: $(VENV)/runtime.stamp ## Stop the demo and wipe .demo/
 	@exec $(PY) -m demo.reset
 
-test: $(VENV)/dev.stamp ## Run every test (REQUIRE_BROWSER=1: fail without a Chromium)
+test: $(VENV)/dev.stamp ## Run the tests but the long matrix (REQUIRE_BROWSER=1: fail without a Chromium)
 	@exec $(PY) -m pytest -n $(WORKERS) --dist loadfile -m "not long" $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types, templates and the direction of imports
