@@ -60,11 +60,21 @@ SECTIONS = {
 
 
 def navigation(request: HttpRequest) -> dict[str, Any]:
-    """`navigation` and the emergency `stop`, each read only where a template shows it."""
+    """`navigation`, the emergency `stop` and the names of the targets whose plans this person
+    sees (SEC-4), each read only where a template shows it."""
     return {
         "navigation": SimpleLazyObject(lambda: _navigation(request)),
         "stop": SimpleLazyObject(emergency.current),
+        "seen_targets": SimpleLazyObject(lambda: _seen_targets(request)),
     }
+
+
+def _seen_targets(request: HttpRequest) -> frozenset[str]:
+    """One query for a page, however many plans it could link to."""
+    user = getattr(request, "user", None)
+    if not isinstance(user, User) or not user.is_active:
+        return frozenset()
+    return frozenset(queue.seen_targets(user).values_list("name", flat=True))
 
 
 def _navigation(request: HttpRequest) -> Navigation | None:

@@ -158,6 +158,39 @@ def test_a_person_who_was_switched_off_is_nobody(
     assert client.get(address("review")).status_code == 302
 
 
+@pytest.mark.parametrize("url", ["/review/", "/replans/", "/unresolved/"])
+@pytest.mark.parametrize(
+    ("person", "says"),
+    [
+        ("charlie", "Ask an operator to put you into one."),
+        ("otto", "Add yourself to such a group"),
+    ],
+)
+def test_who_reviews_nothing_is_told_who_can_change_that(
+    client: Client, request: pytest.FixtureRequest, person: str, says: str, url: str
+) -> None:
+    client.force_login(request.getfixturevalue(person))
+    page = client.get(url).text
+    both = ("Ask an operator to put you into one.", "Add yourself to such a group")
+    assert [words for words in both if words in page] == [says]
+
+
+@pytest.mark.parametrize(
+    ("person", "says"),
+    [("charlie", "it is not yours to see"), ("otto", "to see the plan itself, add yourself to")],
+)
+def test_a_plan_that_is_not_there_says_what_to_do_next(
+    client: Client,
+    request: pytest.FixtureRequest,
+    address: Callable[[str], str],
+    person: str,
+    says: str,
+) -> None:
+    client.force_login(request.getfixturevalue(person))
+    page = client.get(address("plan"))
+    assert (page.status_code, says in page.text) == (404, True)
+
+
 @pytest.mark.parametrize(
     ("person", "shown", "hidden"),
     [

@@ -9,16 +9,18 @@ from html import unescape
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, User
 from django.db import connection, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 
 from audit import actors
 from audit.actions import Action
 from audit.models import Event
 from audit.pages import PAGE
 from audit.recording import Subject, record
+from plans.models import Plan
 
 pytestmark = pytest.mark.django_db
 
@@ -95,6 +97,7 @@ def test_an_empty_trail_says_what_will_be_there(reader: Client) -> None:
     assert b"Nothing has happened yet" in reader.get("/audit/").content
 
 
+@pytest.mark.usefixtures("billing")
 def test_the_newest_comes_first_with_its_revision_and_links(reader: Client, happen: Happen) -> None:
     happen(Action.PLAN_SUBMITTED, details={"revision": 2, "expires_at": "later"})
     happen(title="Refund 280.00 USD on invoice/4412", intent_id=STORY)
@@ -105,6 +108,36 @@ def test_the_newest_comes_first_with_its_revision_and_links(reader: Client, happ
     page = response.content.decode()
     assert 'href="/plans/billing/plan_b1d07/"' in page
     assert f'href="/audit/?intent={STORY}"' in page
+
+
+@pytest.mark.parametrize(
+    ("person", "groups", "linked"),
+    [
+        ("mona", (), True),
+        ("otto", (), False),
+        ("otto", ("reviewers",), True),
+        ("otto", ("others",), False),
+    ],
+)
+def test_a_row_leads_only_to_a_plan_that_one_may_see(
+    client: Client,
+    request: pytest.FixtureRequest,
+    make_plan: Callable[..., Plan],
+    happen: Happen,
+    person: str,
+    groups: tuple[str, ...],
+    linked: bool,
+) -> None:
+    """An operator reads the whole trail, and only the plans of targets that they review (SEC-4)."""
+    plan = make_plan()
+    happen(target=plan.target.name, plan_id=plan.plan_id)
+    user = request.getfixturevalue(person)
+    user.groups.add(*(Group.objects.get_or_create(name=name)[0] for name in groups))
+    client.force_login(user)
+    url = reverse("plan", args=[plan.target.name, plan.plan_id])
+    page = client.get("/audit/").text
+    assert (plan.plan_id in page, f'href="{url}"' in page) == (True, linked)
+    assert client.get(url).status_code == (200 if linked else 404)
 
 
 def test_an_intents_story_is_told_from_its_beginning(reader: Client, happen: Happen) -> None:
