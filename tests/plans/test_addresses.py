@@ -124,6 +124,14 @@ def test_only_an_internal_target_may_be_close(base_url: str, code: str) -> None:
     with pytest.raises(AddressRefused) as refusal:
         check_origin(base_url, False)
     assert refusal.value.code == code
+    assert code == "port" or "internal" in refusal.value.detail
+
+
+def test_no_way_is_offered_to_what_nobody_may_call() -> None:
+    for base_url in ("https://169.254.169.254", "https://[fe80::1]", "https://0.0.0.0"):
+        with pytest.raises(AddressRefused) as refusal:
+            check_origin(base_url, False)
+        assert "internal" not in refusal.value.detail
 
 
 @pytest.mark.parametrize(
