@@ -23,6 +23,8 @@ HALF_LIFE_SECONDS: Final = 300.0
 WRITE_EVERY: Final = 5.0
 # A target that answers every other call would else be written at every one.
 TURN_EVERY: Final = 1.0
+# Seconds between two clocks that a header of whole seconds can tell.
+TELLABLE_SKEW: Final = 2.0
 # Seconds between two clocks that say nothing yet (C-2).
 TOLERATED_SKEW: Final = 60.0
 TOLERATED_SHARE: Final = 0.2
@@ -76,6 +78,11 @@ class Health:
     @property
     def failing(self) -> bool:
         return self.share > TOLERATED_SHARE and self.faults >= FORGOTTEN
+
+    @property
+    def off_step(self) -> bool:
+        """Whether its clock shows another time: `Date` has whole seconds and travels a while."""
+        return self.skew_seconds is not None and abs(self.skew_seconds) >= TELLABLE_SKEW
 
     @property
     def skewed(self) -> bool:

@@ -171,6 +171,24 @@ def test_the_health_of_a_target_is_on_its_plans_and_on_settings(
 
 
 @pytest.mark.parametrize(
+    ("skew", "told"), [(-0.5, False), (1.9, False), (2.0, True), (-2.0, True), (30.0, True)]
+)
+def test_a_clock_is_told_only_where_whole_seconds_can_tell(
+    sign_in: Callable[[User], Client],
+    ada: User,
+    billing: Target,
+    make_plan: MakePlan,
+    skew: float,
+    told: bool,
+) -> None:
+    """The header `Date` of the same machine is up to a second behind; that is no news."""
+    forget()
+    note(billing.pk, Answer(200, {}, b"", date_skew_seconds=skew))
+    page = sign_in(ada).get(f"/plans/billing/{make_plan().plan_id}/").text
+    assert ("s from ours" in page, "is not well" in page) == (told, False)
+
+
+@pytest.mark.parametrize(
     ("retention", "deadline", "words"),
     [
         (86400, 900, "at most 900 s"),
