@@ -52,7 +52,7 @@ def test_the_button_says_that_a_commit_waits_during_the_emergency_stop(
     emergency.stop("The agent runs wild.", actor=actors.OPERATOR)
     text = page(plan)
     assert ">Approve: the commit waits<" in text
-    assert "Sending is stopped: once approved it waits for the release." in text
+    assert "Sending is stopped: an approved plan waits." in text
     assert "commit now" not in text
     assert "to approve and commit" not in text
 
@@ -60,7 +60,7 @@ def test_the_button_says_that_a_commit_waits_during_the_emergency_stop(
 def test_the_note_says_for_what_it_is_needed(
     page: Callable[[Plan], str], make_plan: MakePlan
 ) -> None:
-    assert 'placeholder="Note: needed to reject or to ask for changes"' in page(make_plan())
+    assert 'placeholder="Note: needed to reject or ask for changes"' in page(make_plan())
 
 
 @pytest.mark.parametrize(

@@ -137,3 +137,12 @@ def test_the_strip_stands_in_the_column_and_leaves_a_phone_to_the_plan(
     strip = phone.locator("#tray").bounding_box()
     assert strip is not None
     assert strip["height"] <= PHONE["height"] / 7
+
+
+def test_no_button_of_the_bar_is_too_narrow_for_its_words(
+    open_browser: OpenBrowser, ada: User, make_plan: MakePlan
+) -> None:
+    page = open_browser(ada, viewport=SMALL, is_mobile=True).new_page()
+    page.goto(address(make_plan()))
+    for button in page.locator("#decision .btn").all():
+        assert button.evaluate("button => button.scrollWidth <= button.clientWidth")
