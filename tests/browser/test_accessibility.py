@@ -62,3 +62,21 @@ def test_axe_finds_nothing(
         violations = Axe().run(page, options=RULES).response["violations"]
         found[name] = [f"{v['id']}: {v['nodes'][0]['html'][:160]}" for v in violations]
     assert {name: faults for name, faults in found.items() if faults} == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing_on_the_pages_of_an_account(
+    open_browser: OpenBrowser, ada: User, make_plan: MakePlan, scheme: str, width: int
+) -> None:
+    ada.set_password("correct horse battery staple")
+    ada.save()
+    there = f"/plans/billing/{make_plan().plan_id}/"
+    options: dict[str, Any] = {"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+    page = open_browser(ada, **options, bypass_csp=True).new_page()
+    found: dict[str, list[str]] = {}
+    for url in ("/accounts/password/change/", f"/accounts/reauthenticate/?next={there}"):
+        page.goto(url)
+        violations = Axe().run(page, options=RULES).response["violations"]
+        found[url] = [f"{v['id']}: {v['nodes'][0]['html'][:160]}" for v in violations]
+    assert {url: faults for url, faults in found.items() if faults} == {}

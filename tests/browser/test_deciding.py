@@ -11,7 +11,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from approvals.models import Decision
 from plans.clock import clock
-from plans.models import Operation, Plan
+from plans.models import Operation, Plan, Replan, Target
 
 type MakePlan = Callable[..., Plan]
 type OpenBrowser = Callable[..., BrowserContext]
@@ -208,3 +208,18 @@ def test_a_note_that_is_being_written_survives_an_unchanged_plan(
         desk.evaluate("document.body.dispatchEvent(new CustomEvent('refresh'))")
     assert answer.value.status == 204
     expect(desk.get_by_label("Note")).to_have_value("thinking about it")
+
+
+def test_an_ageing_plan_is_planned_again_by_itself(desk: Page, make_plan: MakePlan) -> None:
+    """R-4: the page posts once, says so, and shows no button for what runs already."""
+    now = clock()
+    since, until = now - timedelta(minutes=20), now + timedelta(seconds=50)
+    plan = make_plan(received_at=since, decide_by=until)
+    Target.objects.filter(pk=plan.target_id).update(fresh_for_seconds=120)
+    with desk.expect_response(lambda answer: answer.url.endswith("/replans/")) as posted:
+        desk.goto(address(plan))
+    assert posted.value.status == 204
+    expect(desk.get_by_text("Making a fresh plan…")).to_be_visible()
+    expect(desk.get_by_role("button", name="Get a fresh plan")).to_be_hidden()
+    replan = Replan.objects.get()
+    assert (replan.cause, replan.intent_id) == ("opened", plan.intent_id)
