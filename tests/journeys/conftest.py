@@ -25,6 +25,13 @@ def product() -> Iterator[Product]:
         product.wipe()
 
 
+@pytest.fixture(autouse=True)
+def running(product: Product) -> None:
+    """A journey may end with Ctrl-C; whichever comes next begins by starting all of it again."""
+    if not product.running:
+        product.start()
+
+
 @pytest.fixture(scope="session")
 def wire(product: Product) -> Iterator[Wire]:
     """Where the app sends its calls to billing; configured once, before any plan."""
