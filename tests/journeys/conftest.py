@@ -26,10 +26,12 @@ def product() -> Iterator[Product]:
 
 
 @pytest.fixture(autouse=True)
-def running(product: Product) -> None:
+def running(product: Product, wire: Wire) -> None:
     """A journey may end with Ctrl-C; whichever comes next begins by starting all of it again."""
     if not product.running:
         product.start()
+        # A start applies the demo's own file again.
+        product.configure(wire.url)
 
 
 @pytest.fixture(scope="session")
