@@ -1,4 +1,4 @@
-"""Who signed in, who failed to, from where: events like every other (SEC-27)."""
+"""Who signed in, failed to, or changed their password: events like every other (SEC-27)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, Protocol, TypeGuard
 
+from allauth.account.signals import password_changed
 from django.contrib.auth.models import User
 from django.contrib.auth.signals import user_logged_in, user_login_failed
 from django.contrib.sessions.backends.base import SessionBase
@@ -14,6 +15,7 @@ from django.db import DatabaseError, transaction
 from audit import actors
 from audit.actions import Action
 from audit.recording import Subject, record
+from plans.configuration.changes import Change, KeyChange
 
 # What cannot be anybody's name may be a password in the wrong box: it is not written down.
 _NAME: Final = re.compile(r"[\w.@+-]{1,150}")
@@ -31,6 +33,7 @@ def listen() -> None:
     """Called once, when the apps are ready."""
     user_logged_in.connect(signed_in, dispatch_uid="approvals.signed_in")
     user_login_failed.connect(sign_in_failed, dispatch_uid="approvals.sign_in_failed")
+    password_changed.connect(changed_password, dispatch_uid="approvals.changed_password")
 
 
 def signed_in(sender: object, request: Request | None, user: User, **_: Any) -> None:
@@ -56,6 +59,12 @@ def sign_in_failed(
     name = typed if _NAME.fullmatch(typed) else NOT_A_NAME
     with transaction.atomic():
         record(Action.SIGN_IN_FAILED, actors.Actor("person", "", name), Subject())
+
+
+def changed_password(sender: object, user: User, **_: Any) -> None:
+    """Of one's own; in the transaction of the change, which the address opens (L-1)."""
+    changed = (KeyChange("password", words="set"),)
+    Change("person", user.get_username(), False, changed).record(actors.person(user))
 
 
 def _is_a_persons(request: Request | None) -> TypeGuard[Request]:

@@ -8,11 +8,15 @@ from collections.abc import Callable
 import pytest
 from allauth.account import urls as stock
 from django.contrib.auth.models import User
+from django.db import IntegrityError
 from django.test import Client
 from django.urls import URLPattern, resolve, reverse
 
+from audit.models import Event
+from audit.sentences import sentence
 from config import refusals
 from plans.models import Plan
+from tests.plans.refusing_trail import trail_refuses
 
 PASSWORD = "correct horse battery staple"
 # What a person of ours may need; all else of allauth is closed.
@@ -118,6 +122,22 @@ def test_ones_own_name_leads_to_the_password(signed_in_ada: Client, ada: User) -
     assert "Your password is changed." in answer.text
     ada.refresh_from_db()
     assert ada.check_password(new)
+    event = Event.objects.get()
+    assert (event.actor_label, str(sentence(event))) == (
+        "ada",
+        "ada changed person ada: password set",
+    )
+    assert new not in str(event.details)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_password_changes_without_its_event(signed_in_ada: Client, ada: User) -> None:
+    new = "another horse and staple"
+    form = {"oldpassword": PASSWORD, "password1": new, "password2": new}
+    with trail_refuses("23514", 1), pytest.raises(IntegrityError):
+        signed_in_ada.post(reverse("account_change_password"), form)
+    ada.refresh_from_db()
+    assert ada.check_password(PASSWORD)
 
 
 def test_who_has_no_password_is_not_led_to_it(client: Client, ada: User) -> None:
