@@ -135,12 +135,8 @@ def _while_held(status: Status) -> str:
 def _sentence(plan: Plan, status: Status) -> str:
     target = plan.target.name
     match status:
-        case Status.PENDING:
-            return f"approved, {plan.approvals_given} of {plan.approvals_required}: not sent yet"
-        case Status.CHANGES_REQUESTED:
-            return f"changes requested: {_what_follows(plan, 'the agent is asked to plan again')}"
-        case Status.REJECTED:
-            return "rejected, nothing is applied"
+        case Status.PENDING | Status.CHANGES_REQUESTED | Status.REJECTED:
+            return _of_step(plan, status)
         case Status.COMMITTED:
             return f"committed{_after(plan, plan.closed_at)}"
         case Status.APPROVED:
@@ -159,6 +155,15 @@ def _sentence(plan: Plan, status: Status) -> str:
             return f"not applied, its time ran out: {_what_follows(plan)}"
         case _:
             return f"not applied, something wrote to it first: {_what_follows(plan)}"
+
+
+def _of_step(plan: Plan, status: Status) -> str:
+    """A decision after which nothing is sent, or nothing yet."""
+    if status == Status.PENDING:
+        return f"approved, {plan.approvals_given} of {plan.approvals_required}: not sent yet"
+    if status == Status.REJECTED:
+        return "rejected, nothing is applied"
+    return f"changes requested: {_what_follows(plan, 'the agent is asked to plan again')}"
 
 
 def _what_follows(plan: Plan, meanwhile: str = "it is being planned again") -> str:
