@@ -18,20 +18,10 @@ def product() -> Iterator[Product]:
     try:
         product.start()
         yield product
-        if product.running:
-            assert product.stop() == 0
+        assert product.stop() == 0
         assert product.processes() == {}
     finally:
         product.wipe()
-
-
-@pytest.fixture(autouse=True)
-def running(product: Product, wire: Wire) -> None:
-    """A journey may end with Ctrl-C; whichever comes next begins by starting all of it again."""
-    if not product.running:
-        product.start()
-        # A start applies the demo's own file again.
-        product.configure(wire.url)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from subprocess import CompletedProcess
 from typing import Any
 
@@ -418,23 +418,40 @@ def test_no_process_has_logged_a_token(
     assert leaking == []
 
 
-def test_a_crash_of_the_supervisor_leaves_no_child(product: Product, wire: Wire) -> None:
-    children = {product.pid(name) for name in CHILDREN}
-    assert children <= set(product.processes())
-    product.crash()
-    assert eventually(lambda: not children & set(product.processes()))
+@pytest.fixture
+def another() -> Iterator[Product]:
+    """A product that is stopped and started, apart from the one of all other journeys."""
+    product = Product()
+    try:
+        yield product
+    finally:
+        if product.running:
+            product.stop()
+        product.wipe()
 
 
-def test_it_continues_where_it_stopped_and_ctrl_c_leaves_nothing_behind(
-    product: Product, agent: Agent, ada: Person, billing: Billing
-) -> None:
-    if product.running:
-        product.stop()
+def test_a_crash_of_the_supervisor_leaves_no_child(another: Product) -> None:
+    another.start()
+    children = {another.pid(name) for name in CHILDREN}
+    assert children <= set(another.processes())
+    another.crash()
+    assert eventually(lambda: not children & set(another.processes()))
+
+
+def test_it_continues_where_it_stopped_and_ctrl_c_leaves_nothing_behind(another: Product) -> None:
+    product = another
     product.start()
-    assert len(product.processes()) > len(CHILDREN)
-    plan = agent.pending(billing.new_invoice())
-    ada.approve_now(plan)
-    agent.wait(plan, is_("committed"))
+    with closing(Agent(product.credentials)) as agent:
+        billing = Billing(product.credentials)
+        with closing(billing.client):
+            plan = agent.pending(billing.new_invoice())
+        assert product.stop() == 0
+        product.start()
+        assert len(product.processes()) > len(CHILDREN)
+        ada = Person(product.credentials, "ada")
+        with closing(ada.browser):
+            ada.approve_now(plan)
+        agent.wait(plan, is_("committed"))
     assert product.stop() == 0
     assert product.processes() == {}
     assert list((product.home / "pids").iterdir()) == []
