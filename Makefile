@@ -22,7 +22,7 @@ demo-reset: $(VENV)/runtime.stamp ## Stop the demo and wipe .demo/
 	@exec $(PY) -m demo.reset
 
 test: $(VENV)/dev.stamp ## Run the tests but the long matrix (REQUIRE_BROWSER=1: fail without a Chromium)
-	@exec $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not long" $(ARGS)
+	@exec $(PY) -m pytest -n $(WORKERS) --dist loadfile -m "not long" $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types, templates and the direction of imports
 	$(PY) -m ruff check .

@@ -69,15 +69,6 @@ os.environ.setdefault("DATABASE_POOL_MIN", "0")
 django.setup()
 
 
-# What starts whole products, or waits for clocks: begun last, one of them would run alone.
-LONG_FILES = ("journeys", "agents", "sdk", "outages", "matrix", "chaos", "browser")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that take long first, so that all workers end at about the same time."""
-    items.sort(key=lambda item: not any(part in LONG_FILES for part in item.path.parts))
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Start this process's servers, unless it only hands tests to workers."""
