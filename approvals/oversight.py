@@ -67,8 +67,8 @@ class ReviewOversight:
 
     def last_decisions(self, plans: Iterable[Plan]) -> dict[int, dict[str, Any]]:
         """The latest verdict on each plan by its pk: {verdict, note, by (username), at}."""
-        asked = [plan.pk for plan in plans]
-        latest = _LAST.all(plan=asked[0]) if len(asked) == 1 else _last_decisions(plan__in=asked)
+        pks = [plan.pk for plan in plans]
+        latest = _LAST.all(plan=pks[0]) if len(pks) == 1 else _last_decisions(plan__in=pks)
         return {decision.plan_id: _shown(decision) for decision in latest}
 
 

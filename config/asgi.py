@@ -22,7 +22,7 @@ from django.core.management.base import SystemCheckError  # noqa: E402
 
 from config.checks import refuse_unsafe_start  # noqa: E402
 from config.nudges import listen  # noqa: E402
-from config.one_hop import Message, OneHopHandler, Receive, Scope, Send  # noqa: E402
+from config.one_hop import Message, OneHopHandler, Receive, Scope, Send, disconnected  # noqa: E402
 from config.renewals import Renewals  # noqa: E402
 from config.waiting import Waiters  # noqa: E402
 from plans.changes import SCOPE_KEY, Wait  # noqa: E402
@@ -142,7 +142,7 @@ class Application:
         if seconds is None:
             await (await self._run(scope, body)).answer.send(send)
             return
-        gone = asyncio.ensure_future(_disconnected(receive))
+        gone = asyncio.ensure_future(disconnected(receive))
         try:
             run = await self._wait(scope, body, seconds, gone)
         finally:
@@ -196,12 +196,6 @@ def _replay(body: bytes, receive: Receive | None = None) -> Receive:
         return await asyncio.get_running_loop().create_future()  # type: ignore[no-any-return]
 
     return next_message
-
-
-async def _disconnected(receive: Receive) -> None:
-    """Done when the client has gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _read(scope: Scope, receive: Receive, limit: int) -> bytes | None:

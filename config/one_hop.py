@@ -32,7 +32,7 @@ class Stream:
     def put(self, message: Message) -> None:
         """Send one message. Raises RequestAborted when the client has gone."""
         if self._gone is None:
-            self._gone = asyncio.run_coroutine_threadsafe(self._disconnected(), self._loop)
+            self._gone = asyncio.run_coroutine_threadsafe(disconnected(self._receive), self._loop)
         if self._gone.done():
             raise RequestAborted
         asyncio.run_coroutine_threadsafe(self._put(message), self._loop).result()
@@ -40,9 +40,11 @@ class Stream:
     async def _put(self, message: Message) -> None:
         await self._send(message)
 
-    async def _disconnected(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+
+async def disconnected(receive: Receive) -> None:
+    """Done when the client has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 class OneHopHandler(ASGIHandler):
