@@ -5,6 +5,7 @@ from django.urls import path
 from approvals.views import (
     decision,
     emergency,
+    hints,
     plan,
     replans,
     review,
@@ -15,6 +16,7 @@ from approvals.views import (
 
 urlpatterns = [
     path("review/", review.review, name="review"),
+    path("hints/", hints.hints, name="hints"),
     path("decisions/", review.decisions, name="decisions"),
     path("decisions/<int:pk>/dismissal/", review.dismissal, name="dismissal"),
     path("plans/<str:target>/<str:plan_id>/", plan.plan, name="plan"),

@@ -20,6 +20,7 @@ from asgiref.sync import sync_to_async  # noqa: E402
 from django.conf import settings  # noqa: E402
 from django.core.management.base import SystemCheckError  # noqa: E402
 
+from config import live  # noqa: E402
 from config.checks import refuse_unsafe_start  # noqa: E402
 from config.nudges import listen  # noqa: E402
 from config.one_hop import Message, OneHopHandler, Receive, Scope, Send, disconnected  # noqa: E402
@@ -99,6 +100,7 @@ class Application:
         self.begin = begin
         self.waiters = waiters
         self.renewals = Renewals[Run]()
+        self.live = live.Live(waiters, self._run)
         # As many as the pool has connections for, with some to spare for pages.
         self.slots = asyncio.Semaphore(concurrency)
 
@@ -120,6 +122,8 @@ class Application:
             await _refuse(scope, send, BodyTooLarge(limit=limit))
         elif is_api:
             await self._answer(scope, body, receive, send)
+        elif scope["path"] == live.PATH and scope["method"] == "GET":
+            await self.live.serve(scope, receive, send)
         else:
             await self.django(scope, _replay(body, receive), send)
 
@@ -132,6 +136,7 @@ class Application:
                 except SystemCheckError as error:
                     await send({"type": "lifespan.startup.failed", "message": str(error)})
                     return
+                self.live.end_with_the_process()
             await send({"type": f"{message['type']}.complete"})
             if message["type"] == "lifespan.shutdown":
                 return

@@ -1,12 +1,13 @@
 """Requests that wait for a change: no thread and no database connection each (A-5).
 
 One poller per process looks at the trail, while anybody waits and a little longer, and wakes those
-whose keys it finds there: every quarter of a second, and a moment after it is nudged.
+whose keys it finds there: every quarter of a second, and a moment after it is nudged. A request
+waits once; a desk listens on and on (`config.live`).
 """
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
@@ -25,6 +26,20 @@ REMEMBERED_SECONDS: Final = 60.0
 MANY: Final = 5_000
 
 
+class Ear(asyncio.Event):
+    """Set when something happened; `heard`: the keys of the events, none where nobody knows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: set[str] = set()
+
+    def take(self) -> set[str]:
+        """What was heard since it was taken the last time."""
+        heard, self.heard = self.heard, set()
+        self.clear()
+        return heard
+
+
 class Waiters:
     """Everybody who waits in this process. Used from its event loop alone."""
 
@@ -40,6 +55,7 @@ class Waiters:
         self._listen = listen
         self._nudged = asyncio.Event()
         self._events: dict[str, set[asyncio.Event]] = {}
+        self._ears: dict[str, set[Ear]] = {}
         self._poller: asyncio.Task[None] | None = None
         # When the trail is being watched from: what happened before, nobody knows.
         self._watching_since: float | None = None
@@ -76,19 +92,30 @@ class Waiters:
             return event.is_set() or not self.watching
         finally:
             woken.cancel()
-            self._forget(keys, event)
+            _drop(self._events, keys, event)
+
+    @contextlib.contextmanager
+    def ear(self, keys: Iterable[str], *, since: float) -> Iterator[Ear]:
+        """Hear every event under a key from the loop's time `since` on, once, as long as it lasts.
+
+        The ear is set at once, with nothing heard, if something may have happened before it opened.
+        """
+        keys, ear = set(keys), Ear()
+        if self._may_have_changed(keys, since):
+            ear.set()
+        for key in keys:
+            self._ears.setdefault(key, set()).add(ear)
+        self._watch()
+        try:
+            yield ear
+        finally:
+            _drop(self._ears, keys, ear)
 
     def _may_have_changed(self, keys: set[str], since: float) -> bool:
         watching = self._watching_since
         if watching is not None and since < watching:
             return True
         return any(self._changed_at.get(key, -1.0) >= since for key in keys)
-
-    def _forget(self, keys: set[str], event: asyncio.Event) -> None:
-        for key in keys:
-            self._events[key].discard(event)
-            if not self._events[key]:
-                del self._events[key]
 
     def _watch(self) -> None:
         if self._poller is None:
@@ -102,9 +129,9 @@ class Waiters:
         needed = loop.time()
         ear = asyncio.ensure_future(self._listen(self._nudged.set)) if self._listen else None
         try:
-            while self._events or loop.time() < needed + LINGER_SECONDS:
+            while self._events or self._ears or loop.time() < needed + LINGER_SECONDS:
                 horizon, seen = await self._look_once(thread, horizon, seen)
-                needed = loop.time() if self._events else needed
+                needed = loop.time() if self._events or self._ears else needed
                 await self._pause()
         finally:
             if ear is not None:
@@ -136,9 +163,14 @@ class Waiters:
             # What happened before this look was seen by nobody: everybody reads again.
             self._watching_since = loop.time()
             self._wake(set(self._events))
+            for ear in set().union(*self._ears.values()):
+                ear.set()
         else:
             events = found.keys_by_event
-            self._wake({key for pk in events.keys() - seen for key in events[pk]})
+            fresh = events.keys() - seen
+            # What was told above the horizon is told to feeds again below it, to desks once.
+            self._tell(events[pk] for pk in fresh if -pk not in seen)
+            self._wake({key for pk in fresh for key in events[pk]})
         return found.horizon, set(found.keys_by_event)
 
     def _wake(self, keys: set[str]) -> None:
@@ -150,3 +182,16 @@ class Waiters:
             self._changed_at[key] = now
             for event in self._events.get(key, ()):
                 event.set()
+
+    def _tell(self, events: Iterable[tuple[str, ...]]) -> None:
+        for keys in events:
+            for ear in set().union(*(self._ears.get(key, ()) for key in keys)):
+                ear.heard.update(keys)
+                ear.set()
+
+
+def _drop[E](listening: dict[str, set[E]], keys: set[str], one: E) -> None:
+    for key in keys:
+        listening[key].discard(one)
+        if not listening[key]:
+            del listening[key]

@@ -1,7 +1,11 @@
-"""Which intents and agents something happened to: what wakes a request that waits (A-5, A-12)."""
+"""Which intents, agents and targets something happened to: what wakes those who wait (A-5, A-12).
+
+Requests of agents wait for intents and agents; desks of people for the targets they see.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -12,11 +16,15 @@ SCOPE_KEY: Final = "countersign.wait"
 
 # Rows of transactions that committed late have xids at or above the horizon of the look before.
 _SINCE: Final = """
-    SELECT look.horizon, event.id, event.xid < look.horizon, event.intent_id, event.agent
+    SELECT look.horizon, event.id, event.xid < look.horizon,
+        event.intent_id, event.agent, event.target, event.action
     FROM (SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS horizon) AS look
     LEFT JOIN audit_event AS event
         ON event.xid >= %s AND event.era = (SELECT audit_current_era())
 """
+# What concerns every desk: the emergency stop, and rules that were changed.
+EVERYBODY: Final = "everybody"
+_CONCERNS_ALL: Final = ("emergency.", "config.")
 _HORIZON: Final = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 
 
@@ -52,6 +60,16 @@ def agent_key(name: str) -> str:
     return f"agent:{name}"
 
 
+def target_key(name: str) -> str:
+    return f"target:{name}"
+
+
+def intents_of(keys: Iterable[str]) -> set[str]:
+    """The IDs of the intents among the keys."""
+    prefix = intent_key("")
+    return {key.removeprefix(prefix) for key in keys if key.startswith(prefix)}
+
+
 def look(since: int | None) -> Look:
     """The events that a look with the horizon `since` may not have seen; None: only the horizon.
 
@@ -65,8 +83,8 @@ def look(since: int | None) -> Look:
         cursor.execute(_SINCE, [since])
         rows = cursor.fetchall()
     found = {
-        (pk if below else -pk): _keys(intent_id, agent)
-        for _, pk, below, intent_id, agent in rows
+        (pk if below else -pk): _keys(intent_id, agent, target, action)
+        for _, pk, below, intent_id, agent, target, action in rows
         if pk is not None
     }
     return Look(rows[0][0], found)
@@ -77,6 +95,11 @@ def stop_looking() -> None:
     connection.close()
 
 
-def _keys(intent_id: object, agent: str) -> tuple[str, ...]:
-    keys = (agent_key(agent),) if agent else ()
-    return keys if intent_id is None else (intent_key(intent_id), *keys)
+def _keys(intent_id: object, agent: str, target: str, action: str) -> tuple[str, ...]:
+    named = (
+        intent_id is not None and intent_key(intent_id),
+        agent and agent_key(agent),
+        target and target_key(target),
+        action.startswith(_CONCERNS_ALL) and EVERYBODY,
+    )
+    return tuple(key for key in named if key)

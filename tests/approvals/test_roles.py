@@ -24,6 +24,7 @@ PEOPLE = ("charlie", "ada", "dana", "mona", "otto")
 # What a GET answers to charlie, ada, dana (the agent's owner), mona and otto.
 PAGES = {
     "review": (200, 200, 200, 200, 200),
+    "hints": (204, 204, 204, 204, 204),
     "decisions": (200, 200, 200, 200, 200),
     "plan": (404, 200, 200, 200, 404),
     "replans": (200, 200, 200, 200, 200),

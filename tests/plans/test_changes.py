@@ -12,17 +12,17 @@ from django.db import connection, transaction
 from audit.actions import Action
 from audit.actors import CLOCK
 from audit.recording import Subject, record
-from plans.changes import agent_key, intent_key, look
+from plans.changes import EVERYBODY, agent_key, intent_key, intents_of, look, target_key
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 INTENT = uuid.UUID(int=7)
-KEYS = (intent_key(INTENT), agent_key("support-agent"))
+KEYS = (intent_key(INTENT), agent_key("support-agent"), target_key("billing"))
 
 
 def event() -> int:
     with transaction.atomic():
-        subject = Subject(agent="support-agent", intent_id=INTENT)
+        subject = Subject(target="billing", agent="support-agent", intent_id=INTENT)
         return record(Action.PLAN_VERIFIED, CLOCK, subject).pk
 
 
@@ -84,8 +84,22 @@ def test_an_event_that_commits_late_is_found() -> None:
     assert (agent_key("slow-agent"),) in look(horizon).keys_by_event.values()
 
 
-def test_an_event_without_an_intent_or_an_agent_wakes_nobody() -> None:
+@pytest.mark.parametrize(
+    ("action", "keys"),
+    [
+        (Action.EMERGENCY_STOPPED, (EVERYBODY,)),
+        (Action.CONFIG_APPLIED, (EVERYBODY,)),
+        (Action.SIGNED_IN, ()),
+    ],
+)
+def test_only_the_emergency_stop_and_new_rules_concern_everybody(
+    action: Action, keys: tuple[str, ...]
+) -> None:
     start = look(None)
     with transaction.atomic():
-        record(Action.CONFIG_APPLIED, CLOCK, Subject())
-    assert list(look(start.horizon).keys_by_event.values()) == [()]
+        record(action, CLOCK, Subject())
+    assert list(look(start.horizon).keys_by_event.values()) == [keys]
+
+
+def test_the_intents_among_the_keys() -> None:
+    assert intents_of(KEYS) == {str(INTENT)}
