@@ -63,17 +63,17 @@ def origin(base_url: str) -> str:
 
 def _action(plan: Plan, action: dict[str, Any]) -> JsonObject:
     return {
-        **{name: _neutral(value) for name, value in action.items()},
+        **{name: neutral(value) for name, value in action.items()},
         "format": format_of(plan.operation, str(action.get("field", ""))),
     }
 
 
-def _neutral(value: JsonValue) -> JsonValue:
-    """1e21 comes back from jsonb as an integer, which RFC 8785 cannot write; it is that double."""
+def neutral(value: JsonValue) -> JsonValue:
+    """A value that RFC 8785 can write: 1e21 comes back from jsonb as an integer, not a double."""
     if isinstance(value, int) and abs(value) > SAFE_INTEGER:
         return float(value)
     if isinstance(value, list):
-        return [_neutral(item) for item in value]
+        return [neutral(item) for item in value]
     if isinstance(value, dict):
-        return {name: _neutral(item) for name, item in value.items()}
+        return {name: neutral(item) for name, item in value.items()}
     return value

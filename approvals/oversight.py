@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 
 from approvals import titles
 from approvals.digest import shown_digest
+from approvals.likeness import likeness
 from approvals.models import Decision
 from approvals.policies import judging
 from approvals.policies.judging import Judgement, judge
@@ -48,6 +49,7 @@ class ReviewOversight:
             approvals_required=required,
             digest=shown_digest(plan, shown),
             demands=found.demands.snapshot(),
+            likeness=likeness(plan, found.risk, version),
         )
 
     def objection_to_sending(self, plan: Plan) -> str | None:

@@ -23,6 +23,8 @@ class Assessment:
     approvals_required: int
     digest: str
     demands: dict[str, Any] = field(default_factory=dict)
+    # The same for plans that do the same to other objects; empty: like no other.
+    likeness: str = ""
 
     def columns(self) -> dict[str, Any]:
         """What of it is stored on the plan."""
@@ -35,6 +37,7 @@ class Assessment:
             "approvals_required": self.approvals_required,
             "digest": self.digest,
             "demands": self.demands,
+            "likeness": self.likeness,
         }
 
 

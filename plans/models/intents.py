@@ -52,6 +52,9 @@ class Intent(models.Model):
     class Meta:
         indexes: ClassVar[list[models.Index]] = [
             models.Index(fields=["agent", "task_id"], name="intent_by_task"),
+            models.Index(
+                fields=["target"], name="intent_parked", condition=models.Q(status="parked")
+            ),
         ]
 
     def __str__(self) -> str:

@@ -15,6 +15,7 @@ from audit.statements import Slot, Statement
 from plans.models.agents import Agent
 from plans.models.intents import Intent
 from plans.models.targets import Operation, Target
+from plans.models.words import words_of_plan
 from plans.status import ENGAGED, OPEN, TERMINAL, Status
 
 # Plans that may still write; the order is the index's and the queries'.
@@ -127,6 +128,9 @@ class Plan(models.Model):
     approvals_required = models.PositiveSmallIntegerField(default=1)
     approvals_given = models.PositiveSmallIntegerField(default=0)
     digest = models.CharField(max_length=64, blank=True)
+    likeness = models.CharField(
+        max_length=32, blank=True, help_text="The same for plans that do the same to other objects"
+    )
 
     # Fixed in the submission's transaction, never remade (A-4, T-9).
     idempotency_key = models.CharField(max_length=128)
@@ -202,6 +206,18 @@ class Plan(models.Model):
                 condition=models.Q(status__in=["verifying", "pending"]),
             ),
             models.Index(fields=["task_id"], name="plan_by_task"),
+            # Which one of those that are alike comes first?
+            models.Index(
+                fields=["likeness", "decide_by", "id"],
+                name="plan_alike",
+                condition=models.Q(status="pending") & ~models.Q(likeness=""),
+            ),
+            # Written once, when a plan is over: those that are still to come are few.
+            GinIndex(
+                words_of_plan(),
+                name="plan_words",
+                condition=models.Q(status__in=[s.value for s in sorted(TERMINAL)]),
+            ),
             # Which other plans touch this object (B-8)?
             GinIndex(
                 fields=["actions"],

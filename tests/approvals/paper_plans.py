@@ -104,3 +104,4 @@ def _assess(plan: Plan) -> None:
     plan.risk_rank = RISK_RANK[found.risk]
     plan.policy_version, plan.demands = found.policy_version, found.demands
     plan.approvals_required, plan.digest = found.approvals_required, found.digest
+    plan.likeness = found.likeness
