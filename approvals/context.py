@@ -49,6 +49,7 @@ class Navigation:
 SECTIONS = {
     "plan": "review",
     "decision": "review",
+    "comment": "review",
     "insights": "audit",
     "finding": "unresolved",
     "reading": "unresolved",

@@ -7,22 +7,13 @@ from datetime import datetime
 from functools import cached_property
 
 from approvals import banners, changes, forms, lookalikes, rendering, revisions, steering
+from approvals.conversation import Conversation
 from approvals.papers import Papers
 from approvals.rendering import Shown
 from approvals.standing import Approvals, approvals
 from audit import sentences
 from plans.models import Plan
 from plans.status import Status
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One piece of evidence: the agent's words, and where it says they come from."""
-
-    label: str
-    text: str
-    url: Shown | None
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +27,14 @@ class Line:
 
 @dataclass(frozen=True)
 class Dossier:
-    """Texts for the templates, which escape them."""
+    """Texts for the templates, which escape them. `opened`: since when the page is open."""
 
     papers: Papers
+    opened: datetime
+
+    @cached_property
+    def talk(self) -> Conversation:
+        return Conversation(self.papers, self.opened)
 
     @cached_property
     def title_runs(self) -> list[str]:
@@ -110,18 +106,6 @@ class Dossier:
             rendering.prose(t)
             for t in (self.papers.plan.summary, self.papers.plan.reason)
             if t.strip()
-        ]
-
-    @property
-    def evidence(self) -> list[Found]:
-        return [
-            Found(
-                rendering.prose(row.label),
-                rendering.prose(row.text),
-                rendering.url(row.url) if row.url else None,
-                row.added_at,
-            )
-            for row in self.papers.evidence_rows
         ]
 
     @property

@@ -21,7 +21,8 @@ from plans.problem import Problem
 from plans.timestamps import parse_instant, rfc3339
 
 _SALT: Final = "approvals.shown_at"
-_DECISION: Final = frozenset({"verdict", "note", "shown_digest", "shown_at", "confirm"})
+# A comment that was typed and not sent stands in the same form: it must not get lost.
+_DECISION: Final = frozenset({"verdict", "note", "shown_digest", "shown_at", "confirm", "comment"})
 _WITHDRAWAL: Final = frozenset({"note"})
 # Ours, and the two that may repeat what the address says (SEC-4, BI-42).
 _ALWAYS: Final = frozenset({"csrfmiddlewaretoken", "target", "plan_id"})
@@ -68,6 +69,14 @@ def changed_since(token: str, plan: Plan, shown: Shown) -> list[str]:
     return [name for name in PARTS if before.get(name) != now[name]]
 
 
+def opened_at(token: str) -> datetime | None:
+    """When the page was shown that a form was posted from; None: it cannot say so."""
+    try:
+        return parse_instant(_read(token).at, "/shown_at")
+    except Problem:
+        return None
+
+
 def kept(token: str, plan: Plan, shown: Shown) -> str:
     """The posted field if the page still shows the same: a second try is no second look (B-11)."""
     return token if shown_since(token, plan, shown) else ""
@@ -97,6 +106,13 @@ def ballot(post: Fields, plan: Plan, *, stepped_up: bool = False) -> Ballot:
         _read(token)
     since = shown_since(token, plan, plan)
     return Ballot(verdict, post.get("note", ""), post.get("shown_digest", ""), since, stepped_up)
+
+
+def comment(post: Fields, plan: Plan) -> str:
+    """The text of a posted comment; UnknownField or IdMismatch (422)."""
+    _check_fields(post, plan, _DECISION | {"talk"})
+    text: str = post.get("comment", "")
+    return text
 
 
 def withdrawal_note(post: Fields, plan: Plan) -> str:

@@ -99,3 +99,20 @@ class Decision(models.Model):
 
     def __str__(self) -> str:
         return f"{self.verdict} of {self.plan_id} by {self.person_id}"
+
+
+class Comment(models.Model):
+    """What a person said about a plan. Append-only: the database refuses every change of one."""
+
+    plan = models.ForeignKey(Plan, on_delete=models.PROTECT, related_name="comments")
+    person = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="comments"
+    )
+    text = models.TextField()
+    written_at = models.DateTimeField(db_default=ClockTimestamp())
+
+    class Meta:
+        ordering: ClassVar[list[str]] = ["id"]
+
+    def __str__(self) -> str:
+        return f"comment on {self.plan_id} by {self.person_id}"

@@ -12,7 +12,7 @@ from django.contrib.postgres.aggregates import ArrayAgg
 from django.db.models import Exists, OuterRef
 
 from approvals import access
-from approvals.models import Decision
+from approvals.models import Comment, Decision
 from approvals.oversight import ReviewOversight
 from approvals.policies.demands import Demands
 from approvals.policies.tallies import Tally, tally
@@ -49,6 +49,7 @@ class Papers:
     all_revisions: list[Plan]
     attempts: list[Attempt]
     evidence_rows: list[Evidence]
+    comments: list[Comment]
     events: list[Event]
     others: list[Plan]
     waiting: Replan | None
@@ -142,7 +143,7 @@ class Papers:
 
 
 def read(plan: Plan, person: User) -> Papers:
-    """The papers of a plan that this person may see: fourteen queries, whatever it holds."""
+    """The papers of a plan that this person may see: fifteen queries, whatever it holds."""
     return Papers(
         plan=plan,
         person=person,
@@ -151,6 +152,7 @@ def read(plan: Plan, person: User) -> Papers:
         all_revisions=_revisions(plan),
         attempts=list(plan.attempts.all()),
         evidence_rows=list(plan.evidence.all()),
+        comments=list(plan.comments.select_related("person")),
         events=list(Event.objects.filter(intent_id=plan.intent_id)[:EVENTS_SHOWN]),
         others=_others(plan),
         waiting=Replan.objects.waiting().filter(intent=plan.intent_id).first(),

@@ -3,6 +3,7 @@
 from django.urls import path
 
 from approvals.views import (
+    comments,
     decision,
     emergency,
     hints,
@@ -21,6 +22,7 @@ urlpatterns = [
     path("decisions/<int:pk>/dismissal/", review.dismissal, name="dismissal"),
     path("plans/<str:target>/<str:plan_id>/", plan.plan, name="plan"),
     path("plans/<str:target>/<str:plan_id>/decision/", decision.decision, name="decision"),
+    path("plans/<str:target>/<str:plan_id>/comments/", comments.comment, name="comment"),
     path("plans/<str:target>/<str:plan_id>/withdrawal/", decision.withdrawal, name="withdrawal"),
     path("plans/<str:target>/<str:plan_id>/finding/", unresolved.finding, name="finding"),
     path("plans/<str:target>/<str:plan_id>/reading/", unresolved.reading, name="reading"),

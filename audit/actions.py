@@ -48,6 +48,7 @@ class Action(StrEnum):
     REPLAN_COMPLETED = "replan.completed"
     REPLAN_CANCELLED = "replan.cancelled"
     EVIDENCE_ADDED = "evidence.added"
+    COMMENT_ADDED = "comment.added"
     TASK_WRITES_REPORTED = "task.writes_reported"
     TASK_ENDED = "task.ended"
     CIRCUIT_OPENED = "circuit.opened"

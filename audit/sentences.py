@@ -95,6 +95,7 @@ SENTENCES: Final[dict[str, str]] = {
     A.REPLAN_COMPLETED: "{new_plan} is the fresh plan for {intent}",
     A.REPLAN_CANCELLED: "The queued re-plan for {intent} was cancelled{because}",
     A.EVIDENCE_ADDED: "{actor} added evidence to {plan}: {label}",
+    A.COMMENT_ADDED: "{actor} commented on {plan}{note}",
     A.TASK_WRITES_REPORTED: "{actor} reported writes in task {task}",
     A.TASK_ENDED: "{actor} ended task {task} with {count} plans",
     A.CIRCUIT_OPENED: "Nothing more is sent to {target}{because}",

@@ -11,6 +11,7 @@ from audit.actions import Action
 from audit.recording import record
 from plans import custody, errors
 from plans.enrolment import EvidenceItem
+from plans.hints import hint
 from plans.models import Evidence, Plan
 
 MAX_ITEMS: Final = 100
@@ -28,6 +29,7 @@ def add_evidence(plan: Plan, item: EvidenceItem) -> Evidence:
         stored = Evidence.objects.create(plan=plan, label=item.label, text=item.text, url=item.url)
         actor = actors.agent(plan.agent_id, plan.agent.name)
         record(Action.EVIDENCE_ADDED, actor, plan.subject(), {"label": item.label})
+        hint()
         return stored
 
 

@@ -13,7 +13,7 @@ from django_htmx.http import (
     trigger_client_event,
 )
 
-from approvals import decisions, forms, oversight, queue, rows
+from approvals import comments, decisions, forms, oversight, queue, rows
 from approvals.access import objection
 from approvals.models import Decision
 from approvals.views import PersonRequest, signed_in, stepping_up
@@ -39,6 +39,7 @@ def decision(request: PersonRequest, target: str, plan_id: str) -> HttpResponse:
     try:
         ballot = forms.ballot(request.POST, plan, stepped_up=stepping_up.recently(request))
         _check_confirmation(request, plan)
+        comments.add_typed(request.user, plan.pk, request.POST.get("comment", ""))
     except Problem as problem:
         decisions.note_refusal(request.user, plan.pk, request.POST.get("verdict", ""), problem)
         return _refused(request, plan, problem)

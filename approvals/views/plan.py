@@ -7,9 +7,11 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
+from django_htmx.http import reswap
 
 from approvals import papers, queue, rows
 from approvals.access import Visitor, visible_plan
+from approvals.conversation import Look, opened
 from approvals.dossier import Dossier
 from approvals.options import Options
 from approvals.views import PersonRequest, signed_in, stepping_up
@@ -25,10 +27,18 @@ def plan(request: PersonRequest, target: str, plan_id: str) -> HttpResponse:
     """A page by itself; for htmx what stands beside the list, or 204 while nothing has changed."""
     context = plan_context(request, seen_plan(request.user, target, plan_id))
     if request.headers.get(STATE) == context["page"].state:
-        return HttpResponse(status=204)
+        return _what_is_said(request, context)
     if is_fragment(request):
         return render(request, "approvals/plan.html#detail", context | {"fragment": True})
     return plan_page(request, context)
+
+
+def _what_is_said(request: PersonRequest, context: dict[str, Any]) -> HttpResponse:
+    """The plan has not moved: at most there are new comments or evidence beside it."""
+    look, now = Look.read(request.GET.get("talk", "")), context["page"].talk.look
+    if look is None or (look.comments, look.evidence) == (now.comments, now.evidence):
+        return HttpResponse(status=204)
+    return reswap(render(request, "approvals/plan_parts/talk.html", context), "none")
 
 
 def plan_context(request: HttpRequest, plan: Plan) -> dict[str, Any]:
@@ -37,7 +47,7 @@ def plan_context(request: HttpRequest, plan: Plan) -> dict[str, Any]:
     `plan` was read by `with_names()`. A fixed number of queries, whatever the plan holds.
     """
     found = papers.read(plan, request.user)  # type: ignore[arg-type]  # views are signed_in
-    page = Dossier(found)
+    page = Dossier(found, opened(request.GET, request.POST, found.now))
     context = {"plan": plan, "papers": found, "page": page, "may": Options(found)}
     if found.demands.step_up and not stepping_up.recently(request):
         context["confirm_first"] = stepping_up.address(rows.url_of(plan))
