@@ -11,6 +11,7 @@ from approvals.conversation import Conversation
 from approvals.papers import Papers
 from approvals.rendering import Shown
 from approvals.standing import Approvals, approvals
+from approvals.warnings import WORDS, Stage, stage
 from audit import sentences
 from plans.models import Plan
 from plans.status import Status
@@ -48,6 +49,18 @@ class Dossier:
     def share_left(self) -> str:
         """Of the ring, in hundredths."""
         return f"{min(100.0, 100 * self.papers.decide_in_ms / max(1, self.papers.window_ms)):.1f}"
+
+    @property
+    def stage(self) -> Stage:
+        """How much of its window is left while people can decide on it."""
+        papers = self.papers
+        return stage(papers.decide_in_ms, papers.window_ms) if papers.pending else Stage.PLENTY
+
+    @property
+    def window_title(self) -> str:
+        """The title of the browser's tab, with the warning in front."""
+        title = self.papers.assessment.title or self.papers.plan.plan_id
+        return f"{WORDS[self.stage]} · {title}" if self.stage else title
 
     @cached_property
     def banner(self) -> banners.Banner | None:

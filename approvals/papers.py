@@ -93,7 +93,7 @@ class Papers:
 
     @property
     def window_ms(self) -> int:
-        return int((self.plan.decide_by - self.plan.received_at).total_seconds() * 1000)
+        return self.plan.window_ms
 
     @property
     def pending(self) -> bool:

@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from approvals.filters import Part, Tab
 from approvals.queue import Found, Page
+from approvals.warnings import Stage, stage
 from audit.safe_text import visible
 from plans.models import Plan, Replan
 from plans.status import Status
@@ -40,12 +41,19 @@ class Row:
     risk: str
     at: datetime
     decide_in_ms: int | None = None
+    # Of what this person can decide: they are warned while it runs out.
+    window_ms: int = 0
     badges: list[tuple[str, str]] = field(default_factory=list)
     plan_again: str = ""
 
     @property
     def soon(self) -> bool:
         return self.decide_in_ms is not None and self.decide_in_ms < SOON_MS
+
+    @property
+    def stage(self) -> Stage:
+        """How much of its window is left, where it warns."""
+        return stage(self.decide_in_ms or 0, self.window_ms) if self.window_ms else Stage.PLENTY
 
 
 def rows(page: Page, tab: Tab, user: User) -> list[Row]:
@@ -69,6 +77,7 @@ def _of_plan(found: Found, tab: Tab, user: User, now: datetime) -> Row:
         risk=plan.risk,
         at=plan.status_at,
         decide_in_ms=_milliseconds(plan, now) if waits else None,
+        window_ms=plan.window_ms if waits and tab is Tab.NEEDS_ME else 0,
         badges=_badges(found, tab, user),
         plan_again=_plan_again(plan) if found.part is Part.PARKED else "",
     )

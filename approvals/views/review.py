@@ -9,7 +9,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from approvals import queue, rows
+from approvals import queue, rows, warnings
 from approvals.filters import Filters, Tab
 from approvals.models import Decision
 from approvals.views import PersonRequest, signed_in
@@ -33,10 +33,12 @@ def review(request: PersonRequest) -> HttpResponse:
 def _list(user: User, filters: Filters) -> dict[str, Any]:
     page = queue.page(user, filters)
     numbers = queue.counts(user, filters)
+    shown = rows.rows(page, filters.tab, user)
     return {
         "filters": filters,
         "found": page,
-        "rows": rows.rows(page, filters.tab, user),
+        "rows": shown,
+        "warning": warnings.words(row.stage for row in shown),
         "tabs": [(tab, numbers.get(tab)) for tab in Tab],
         "deciding": queue.count(queue.needs_me(user)),
         "may_review": queue.seen_targets(user).exists(),

@@ -239,6 +239,11 @@ class Plan(models.Model):
         return self.verification == self.Verification.VERIFIED
 
     @property
+    def window_ms(self) -> int:
+        """From its arrival to `decide_by`."""
+        return int((self.decide_by - self.received_at).total_seconds() * 1000)
+
+    @property
     def objects_touched(self) -> list[str]:
         """The distinct objects of the actions, in the target's order."""
         return list(dict.fromkeys(str(action["target"]) for action in self.actions))
