@@ -1,0 +1,133 @@
+"""What the API's answer to a write means, and what the caller is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from countersign_target import Change, Conflict, Later, Plan, Problem
+from countersign_target.ready.etag import difference
+from countersign_target.ready.etag.config import Change as Operation
+from countersign_target.ready.etag.http import Answer
+from countersign_target.ready.etag.reading import Seen
+
+# What these say is sure: the API did not do it. Everything else proves nothing.
+REFUSALS: Final = frozenset({400, 401, 403, 405, 406, 411, 413, 414, 415, 421, 422, 428, 431, 501})
+GONE: Final = frozenset({404, 410})
+ETAG: Final = "(etag)"
+LONGEST_WORDS: Final = 300
+LONGEST_WAIT: Final = 300
+
+type Look = Callable[[], Seen]
+
+
+def unknown(detail: str) -> Problem:
+    """504: the write may have been carried out. Nothing is stored but that it was sent."""
+    return Problem(504, "outcome-unknown", f"It is not known whether the API did it: {detail}.")
+
+
+def done(plan: Plan, answer: Answer, look: Look) -> dict[str, Any]:
+    """The result of a write that the API says it did; `unknown` when what it says is no proof.
+
+    200 and 201 with a JSON object, or 204 and empty ones, with another ETag than before.
+    """
+    if answer.status not in (200, 201, 204):
+        raise unknown(f"it answered {answer.status}, which promises nothing")
+    if answer.body and answer.document is None:
+        raise unknown("it answered something that is no JSON object")
+    seen = _after(answer, look)
+    if seen is None:
+        return {"object": plan.covers[0], "etag": None, "fields": {}, "settled_by": "answer"}
+    if seen.etag == plan.details["etag"]:
+        raise unknown("it says yes, and its ETag says that nothing changed")
+    return result(plan, seen, "answer")
+
+
+def _after(answer: Answer, look: Look) -> Seen | None:
+    if answer.document is not None and answer.etag is not None:
+        return Seen(answer.etag, answer.document)
+    try:
+        return look()
+    except Problem:
+        return None  # the API's word stands; there is only nothing to show
+
+
+def result(plan: Plan, seen: Seen, settled_by: str) -> dict[str, Any]:
+    """The operation's result: {object, etag, fields, settled_by, differs?}.
+
+    `fields`: what the planned fields hold now. `differs`: where that is not what was planned
+    (an API may put values into a form of its own).
+    """
+    fields = {path: difference.at(seen.document, path) for path, _ in _planned(plan)}
+    other = {
+        path: {"planned": value, "stored": fields[path]}
+        for path, value in _planned(plan)
+        if not difference.same(value, fields[path])
+    }
+    body = {"object": plan.covers[0], "etag": seen.etag, "fields": fields}
+    return {**body, "settled_by": settled_by} | ({"differs": other} if other else {})
+
+
+def as_planned(plan: Plan, seen: Seen) -> bool:
+    """Whether every planned field holds what was planned."""
+    return all(
+        difference.same(value, difference.at(seen.document, path)) for path, value in _planned(plan)
+    )
+
+
+def _planned(plan: Plan) -> list[tuple[str, Any]]:
+    return [(action["field"], action["to"]) for action in plan.actions]
+
+
+def conflict(plan: Plan, answer: Answer, operation: Operation, look: Look) -> Problem:
+    """What to raise for an answer that is no success, to the first write of a plan."""
+    status = answer.status
+    if status == 429:
+        return Later("The API asks to come later.", _wait(answer))
+    if status in GONE:
+        return Conflict([Change(ETAG, plan.details["etag"], None, plan.covers[0])])
+    if status == 412:
+        return _not_the_same(plan, operation, look)
+    if status in REFUSALS:
+        return Problem(422, "api-refused", f"The API answered {status}. {_words(answer)}".strip())
+    return unknown(f"it answered {status}")
+
+
+def _not_the_same(plan: Plan, operation: Operation, look: Look) -> Problem:
+    """412: certainly not applied. The state of now says which fields moved."""
+    try:
+        seen = look()
+    except Problem:
+        return Conflict([Change(ETAG, plan.details["etag"], None, plan.covers[0])])
+    if seen.etag == plan.details["etag"]:
+        return Problem(
+            422,
+            "if-match-refused",
+            "The API refuses If-Match with the very ETag that it gives out: its reads and its"
+            " writes do not agree, or something between rewrites one of them.",
+        )
+    return moved(plan, seen, operation)
+
+
+def moved(plan: Plan, seen: Seen, operation: Operation) -> Conflict:
+    """The conflict, naming the fields; where only ignored ones moved, those, else the ETag."""
+    found = difference.moved(
+        plan.covers[0], plan.details["document"], seen.document, operation.ignored
+    )
+    changes = [
+        Change(each["path"], each["planned"], each["current"], each["target"]) for each in found
+    ]
+    return Conflict(changes or [Change(ETAG, plan.details["etag"], seen.etag, plan.covers[0])])
+
+
+def _wait(answer: Answer) -> int:
+    """Seconds of `Retry-After`, within reason."""
+    given = answer.header("retry-after") or ""
+    return min(int(given), LONGEST_WAIT) if given.isascii() and given.isdigit() else 1
+
+
+def _words(answer: Answer) -> str:
+    """What the API says about its refusal, where it says it in one of the usual members."""
+    document = answer.document or {}
+    said = (document.get(name) for name in ("detail", "message", "title", "error"))
+    return next((text[:LONGEST_WORDS] for text in said if isinstance(text, str) and text), "")
