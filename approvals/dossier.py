@@ -165,5 +165,6 @@ class Dossier:
             self.papers.assessment.digest[:16],
             latest,
         ]
-        numbers = (len(self.papers.attempts), len(self.papers.standing), bool(self.papers.stop))
-        return ".".join([*parts, *(str(int(number)) for number in numbers)])
+        papers = self.papers
+        facts = (len(papers.attempts), len(papers.standing), bool(papers.stop), papers.closing)
+        return ".".join([*parts, *(str(int(fact)) for fact in facts)])

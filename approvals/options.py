@@ -111,3 +111,18 @@ class Options:
         """Whether the page should look again by itself: something else will happen."""
         waits = self.papers.replan is not None and self.papers.replan.status in Replan.WAITING
         return self.papers.plan.status in MOVING or (waits and self.papers.latest is None)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is a place where the bar was: for the way on, and for a note begun."""
+        return self.papers.latest is not None or self.papers.objection is None
+
+    @property
+    def awaits(self) -> str:
+        """What a plan whose time is over waits for, in words; empty: nothing comes by itself."""
+        over = self.papers.closing or self.papers.plan.is_terminal
+        if not over or not self.moving:
+            return ""
+        if self.papers.replan is not None and self.papers.replan.mode == "agent":
+            return f"{self.papers.plan.agent.name} was asked for a fresh plan: it is shown here."
+        return "A fresh plan is being made: it is shown here."

@@ -15,7 +15,7 @@ from audit.models import ClockTimestamp
 from plans.models import EmergencyStop, Plan
 from plans.status import Status
 
-# These are still moving, so the strip asks again by itself.
+# These are still moving.
 MOVING: Final = frozenset({Status.APPROVED, Status.COMMITTING, Status.UNKNOWN})
 # These stay until the person has said "seen".
 STAYS: Final = frozenset(
@@ -72,19 +72,22 @@ class Progress:
     sentence: str
     sign: str
     tone: str
-    moving: bool
     dismissable: bool
 
 
 def tray(user: User) -> list[Progress]:
-    """The progress of this person's decisions, newest first (B-8), in one query."""
+    """The progress of this person's decisions (B-8), in one query.
+
+    What stays until it is put away comes first, then the newest.
+    """
     mine = _shown_in_tray(ClockTimestamp()).filter(
         person=user, round=F("plan__round"), dismissed=False
     )
     held = EmergencyStop.objects.filter(stopped_at__isnull=False)
     rows = mine.select_related("plan__target", "plan__replaced_by").only(*_FIELDS)
     wanted = rows.annotate(held=Exists(held)).order_by("-pk")[:SHOWN]
-    return [progress(decision, held=decision.held) for decision in wanted]
+    lines = [progress(decision, held=decision.held) for decision in wanted]
+    return sorted(lines, key=lambda line: not line.dismissable)
 
 
 def _shown_in_tray(now: ClockTimestamp) -> QuerySet[Decision]:
@@ -115,7 +118,6 @@ def progress(decision: Decision, *, held: bool = False) -> Progress:
         sentence=_while_held(status) if held else _sentence(plan, status),
         sign=sign,
         tone=tone,
-        moving=status in MOVING,
         dismissable=status in STAYS or status == Status.UNKNOWN,
     )
 

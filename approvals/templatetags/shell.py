@@ -6,7 +6,6 @@ from datetime import datetime
 
 from django import template
 
-from approvals.progress import Progress
 from approvals.queue import CAP
 from audit.safe_text import visible
 
@@ -40,9 +39,3 @@ def instant(when: datetime | None) -> str:
 def shown(text: object) -> str:
     """Text of agents and targets with deceptive code points written out, lines kept (SEC-13)."""
     return visible(str(text), lines=True)
-
-
-@register.filter
-def moving(tray: list[Progress]) -> bool:
-    """Whether the strip should ask again by itself."""
-    return any(line.moving for line in tray)

@@ -19,6 +19,8 @@ from plans.models import Plan
 
 # What a page says about itself when it asks whether it is still true.
 STATE = "Plan-State"
+# What it is told then: its countdown may be that of a machine which slept.
+LEFT = "Decide-In-Ms"
 
 
 @signed_in
@@ -27,7 +29,9 @@ def plan(request: PersonRequest, target: str, plan_id: str) -> HttpResponse:
     """A page by itself; for htmx what stands beside the list, or 204 while nothing has changed."""
     context = plan_context(request, seen_plan(request.user, target, plan_id))
     if request.headers.get(STATE) == context["page"].state:
-        return _what_is_said(request, context)
+        answer = _what_is_said(request, context)
+        answer.headers[LEFT] = str(context["papers"].decide_in_ms)
+        return answer
     if is_fragment(request):
         return render(request, "approvals/plan.html#detail", context | {"fragment": True})
     return plan_page(request, context)

@@ -3,9 +3,13 @@
 //
 // <time data-decide-in-ms="462000" [data-window-ms="600000"] [data-disables="decision"]>7:42</time>
 //   data-disables: id of the form whose buttons go at zero. Inside it, [data-at-zero] is shown then.
+//   It says `countdown:soon` when the last minute begins, and `countdown:zero`.
+//   data-window-ms inside [data-warns]: shows the [data-stage] of half and of a fifth.
 //   A sibling <circle data-ring pathLength="100"> inside .clock shows the share that is left.
 
+const SOON_MS = 60_000;
 const deadlines = new WeakMap();
+const stages = new Map();
 
 function deadline(element) {
   if (!deadlines.has(element)) {
@@ -30,14 +34,44 @@ function ring(element, left) {
   circle.setAttribute("stroke-dasharray", `${share.toFixed(1)} 100`);
 }
 
+// Half and a fifth of the window: the badge beside it, and an event when one is crossed here.
+function warn(element, left) {
+  const place = element.closest("[data-warns]");
+  if (!place || !element.dataset.windowMs) return;
+  const share = left / Number(element.dataset.windowMs);
+  const stage = share <= 0.2 ? "fifth" : share <= 0.5 ? "half" : "";
+  if (element.dataset.stageNow === stage) return;
+  element.dataset.stageNow = stage;
+  for (const badge of place.querySelectorAll("[data-stage]")) badge.hidden = badge.dataset.stage !== stage;
+  // A list is replaced every few seconds: what is known of a row outlives its element.
+  const key = place.id || element.closest("[data-plan]")?.dataset.plan;
+  const before = stages.get(key);
+  stages.set(key, stage);
+  if (before !== undefined && before !== stage && stage) element.dispatchEvent(new CustomEvent("countdown:stage", { bubbles: true }));
+}
+
 function close(element) {
   element.dataset.over = "";
   const form = document.getElementById(element.dataset.disables ?? "");
   if (form) {
-    form.querySelectorAll("button").forEach((button) => { button.disabled = true; });
+    form.querySelectorAll("button").forEach((button) => { button.disabled = button.hidden = true; });
     form.querySelectorAll("[data-at-zero]").forEach((notice) => { notice.hidden = false; });
   }
   element.dispatchEvent(new CustomEvent("countdown:zero", { bubbles: true }));
+}
+
+function hurry(element, soon) {
+  element.classList.toggle("soon", soon);
+  if (soon) element.dispatchEvent(new CustomEvent("countdown:soon", { bubbles: true }));
+}
+
+// A machine that slept has a clock that slept, too: the server's answer sets it right.
+function correct(event) {
+  const left = event.detail.xhr?.getResponseHeader("Decide-In-Ms");
+  if (!left || event.detail.elt.id !== "plan") return;
+  for (const element of event.detail.elt.querySelectorAll("[data-decide-in-ms]")) {
+    deadlines.set(element, performance.now() + Number(left));
+  }
 }
 
 function tick() {
@@ -45,12 +79,14 @@ function tick() {
     const left = deadline(element) - performance.now();
     const text = words(left);
     if (element.textContent !== text) element.textContent = text;
-    element.classList.toggle("soon", left < 60_000);
+    if (left < SOON_MS !== element.classList.contains("soon")) hurry(element, left < SOON_MS);
     ring(element, left);
+    warn(element, left);
     if (left <= 0 && element.dataset.over === undefined) close(element);
   }
 }
 
 document.addEventListener("htmx:load", tick);
+document.addEventListener("htmx:afterRequest", correct);
 setInterval(tick, 250);
 tick();

@@ -33,7 +33,8 @@ function press(event) {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest(TYPING)) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+  if (event.target.closest?.(TYPING)) return;
   if (document.querySelector("dialog[open]")) return;
   if (event.timeStamp - afterG < 1000 && event.key in GOES) {
     afterG = -Infinity;

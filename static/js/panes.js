@@ -6,7 +6,7 @@ const narrow = matchMedia("(max-width: 900px)");
 document.addEventListener(
   "click",
   (event) => {
-    const link = event.target.closest("a[hx-get]");
+    const link = event.target.closest("a[hx-get]:not([data-inplace])");
     if (!link) return;
     const elsewhere = event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0;
     if (elsewhere || narrow.matches) event.stopPropagation();

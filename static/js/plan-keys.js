@@ -1,23 +1,32 @@
 // The keys that decide. `a` arms first and scrolls the bar into view, the second `a` confirms; any
 // swap disarms, and keys are deaf for 400 ms after it: a plan that slid in is never hit by a press
-// that was meant for the one before. Keys never fire while typing.
+// that was meant for the one before, nor by the second half of a double click. Keys never fire
+// while typing.
 
 const TYPING = "input, textarea, select, [contenteditable]";
 const DEAF_MS = 400;
+// Whoever comes back to an armed bar later must not approve with the first press.
+const ARMED_MS = 10_000;
 let deafUntil = 0;
+let clicksFrom = 0;
+let shown = "";
+let tires = 0;
 
 const bar = () => document.getElementById("decision");
+const digest = () => bar()?.querySelector("[name=shown_digest]")?.value ?? "";
 
 function disarm() {
+  clearTimeout(tires);
   const form = bar();
-  if (!form) return;
+  if (!form?.classList.contains("armed")) return;
   form.classList.remove("armed");
   form.querySelector("[data-arm-hint]").hidden = true;
+  form.dispatchEvent(new CustomEvent("disarmed", { bubbles: true }));
 }
 
 function approve() {
   const button = bar()?.querySelector("[data-approve]");
-  if (!button) return;
+  if (!button || button.hidden) return;
   bar().scrollIntoView({ block: "nearest" });
   if (button.disabled) {
     document.querySelector("#plan details[data-gate]:not([data-opened]) summary")?.focus();
@@ -30,14 +39,15 @@ function approve() {
   }
   bar().classList.add("armed");
   bar().querySelector("[data-arm-hint]").hidden = false;
+  tires = setTimeout(disarm, ARMED_MS);
 }
 
 // Both need a note: write it first, then Enter on the button that has the focus.
 function refuse(verdict) {
   const form = bar();
-  if (!form) return;
+  const button = form?.querySelector(`button[value=${verdict}]`);
+  if (!button || button.hidden) return;
   const note = form.querySelector("[name=note]");
-  const button = form.querySelector(`button[value=${verdict}]`);
   (note.value.trim() ? button : note).focus();
 }
 
@@ -57,16 +67,26 @@ const KEYS = {
 
 document.addEventListener("keydown", (event) => {
   const modified = event.ctrlKey || event.metaKey || event.altKey || event.shiftKey;
-  if (modified || event.repeat || event.defaultPrevented || event.target.closest(TYPING)) return;
-  if (performance.now() < deafUntil || document.querySelector("dialog[open]")) return;
-  if (!Object.hasOwn(KEYS, event.key)) return;
+  if (modified || event.repeat || event.isComposing || event.defaultPrevented) return;
+  if (event.target.closest?.(TYPING) || document.querySelector("dialog[open]")) return;
+  if (performance.now() < deafUntil || !Object.hasOwn(KEYS, event.key)) return;
   if (event.key !== "a") disarm();
   if (event.key !== "Escape") event.preventDefault();
   KEYS[event.key]();
 });
 
-document.addEventListener("htmx:afterSwap", () => {
-  deafUntil = performance.now() + DEAF_MS;
+// A click that was on its way when the plan changed under it decides nothing.
+document.addEventListener("click", (event) => {
+  if (performance.now() >= clicksFrom || !event.target.closest?.("#decision button")) return;
+  event.preventDefault();
+  event.stopPropagation();
+}, true);
+
+document.addEventListener("htmx:beforeSwap", () => { shown = digest(); });
+document.addEventListener("htmx:afterSwap", (event) => {
+  const now = performance.now();
+  deafUntil = now + DEAF_MS;
+  if (event.detail.target?.id === "detail" && digest() !== shown) clicksFrom = now + DEAF_MS;
   disarm();
 });
 // The next plan begins at its sentence, for the eye and for a screen reader.

@@ -37,17 +37,17 @@ def approve(make_plan: MakePlan, ada: User) -> Callable[..., Decision]:
 
 
 @pytest.mark.parametrize(
-    ("status", "words", "moving", "dismissable"),
+    ("status", "words", "dismissable"),
     [
-        (Status.APPROVED, "about to be sent", True, False),
-        (Status.COMMITTING, "sent to billing, 38 ms after approval", True, False),
-        (Status.UNKNOWN, "not confirmed yet, retrying with the same key", True, True),
-        (Status.COMMITTED, "committed, 1.2 s after approval", False, False),
-        (Status.CONFLICTED, "the world moved", False, True),
-        (Status.FAILED, "billing refused it", False, True),
-        (Status.UNRESOLVED, "look at billing", False, True),
-        (Status.EXPIRED, "its time ran out", False, True),
-        (Status.STALE, "something wrote to it first", False, True),
+        (Status.APPROVED, "about to be sent", False),
+        (Status.COMMITTING, "sent to billing, 38 ms after approval", False),
+        (Status.UNKNOWN, "not confirmed yet, retrying with the same key", True),
+        (Status.COMMITTED, "committed, 1.2 s after approval", False),
+        (Status.CONFLICTED, "the world moved", True),
+        (Status.FAILED, "billing refused it", True),
+        (Status.UNRESOLVED, "look at billing", True),
+        (Status.EXPIRED, "its time ran out", True),
+        (Status.STALE, "something wrote to it first", True),
     ],
 )
 def test_each_outcome_has_its_words(
@@ -55,7 +55,6 @@ def test_each_outcome_has_its_words(
     ada: User,
     status: Status,
     words: str,
-    moving: bool,
     dismissable: bool,
 ) -> None:
     now = clock()
@@ -67,7 +66,7 @@ def test_each_outcome_has_its_words(
     )
     (line,) = queue.tray(ada)
     assert words in line.sentence
-    assert (line.moving, line.dismissable) == (moving, dismissable)
+    assert line.dismissable == dismissable
 
 
 @pytest.mark.parametrize(
@@ -85,7 +84,6 @@ def test_what_waits_for_others_or_is_done_with_is_said_for_a_minute(
     Plan.objects.update(approvals_required=2)
     (line,) = queue.tray(ada)
     assert words in line.sentence
-    assert not line.moving
     Decision.objects.filter(pk=decision.pk).update(decided_at=clock() - timedelta(seconds=61))
     assert queue.tray(ada) == []
 
@@ -186,13 +184,21 @@ def test_nobody_puts_away_what_is_not_theirs(
     assert not Decision.objects.get(pk=decision.pk).dismissed
 
 
-@pytest.mark.parametrize(("status", "asks"), [(Status.UNKNOWN, True), (Status.CONFLICTED, False)])
-def test_the_strip_asks_again_while_something_moves(
-    client: Client, approve: Callable[..., Decision], ada: User, status: Status, asks: bool
+def test_what_needs_a_person_comes_first(approve: Callable[..., Decision], ada: User) -> None:
+    conflicted, _ = approve(status=Status.CONFLICTED), approve(status=Status.UNKNOWN)
+    approve(status=Status.APPROVED)
+    lines = queue.tray(ada)
+    assert [line.dismissable for line in lines] == [True, True, False]
+    assert lines[1].decision == conflicted.pk
+
+
+def test_the_strip_has_its_place_before_there_is_anything_to_say(
+    client: Client, ada: User
 ) -> None:
-    approve(status=status)
     client.force_login(ada)
-    assert ("every 2s" in client.get("/decisions/").text) is asks
+    text = client.get("/decisions/").text
+    assert "What becomes of your decisions is told here." in text
+    assert " hidden" not in text
 
 
 def test_a_conflict_names_the_revision_that_took_its_place(
