@@ -5,15 +5,14 @@
 """
 
 import os
-import signal
 import sys
-import threading
-from types import FrameType
 
-from .credentials import Credentials
+from countersign_target import Credentials
+from countersign_target.serving import serve
+
 from .database import open_pool
-from .routes import Billing
-from .server import Server
+from .faults import FaultyHandler
+from .target import Billing
 
 
 def main() -> int:
@@ -29,29 +28,13 @@ def main() -> int:
     except ValueError as error:
         print(f"billing: BILLING_TOKEN and BILLING_AGENT_TOKEN: {error}", file=sys.stderr)
         return 2
-    billing = Billing(
-        pool=open_pool(database_url),
-        credentials=credentials,
-        plan_seconds=int(os.environ.get("BILLING_PLAN_SECONDS", "600")),
-    )
+    plan_seconds = int(os.environ.get("BILLING_PLAN_SECONDS", "600"))
     host, port = os.environ.get("BILLING_HOST", "127.0.0.1"), os.environ.get("BILLING_PORT", "8001")
-    serve(billing, (host, int(port)))
+    with open_pool(database_url) as pool:
+        billing = Billing(pool, credentials, plan_seconds)
+        stopping = billing.faults.stopping
+        serve(billing, host, int(port), handler=FaultyHandler, stopping=stopping)
     return 0
-
-
-def serve(billing: Billing, address: tuple[str, int]) -> None:
-    """Answer requests on `address` until `billing.stopping` is set by a signal."""
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        billing.stopping.set()
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
-    with Server(address, billing) as server, billing.pool:
-        threading.Thread(target=server.serve_forever, args=[0.1], daemon=True).start()
-        print(f"billing listens on http://{server.server_name}:{server.server_port}", flush=True)
-        billing.stopping.wait()
-        server.shutdown()
 
 
 if __name__ == "__main__":

@@ -19,17 +19,8 @@ SETUP_LOCK = 4412
 
 
 def open_pool(url: str, size: int = 16) -> Pool:
-    """A pool on the database at `url`, which is created and filled first where it is missing."""
+    """A pool on the database at `url`, which is created first where it is missing."""
     _create_database(url)
-    with psycopg.connect(url) as connection:
-        # Two billing processes may start at once; CREATE … IF NOT EXISTS alone races.
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [SETUP_LOCK])
-        connection.execute(SCHEMA.read_bytes())
-        connection.cursor().executemany(
-            "INSERT INTO invoices (number, customer, description, amount_cents)"
-            " VALUES (%s, %s, %s, %s) ON CONFLICT (number) DO NOTHING",
-            INVOICES,
-        )
     pool: Pool = ConnectionPool(
         url,
         connection_class=psycopg.Connection[DictRow],
@@ -41,6 +32,18 @@ def open_pool(url: str, size: int = 16) -> Pool:
     )
     pool.wait(timeout=30)
     return pool
+
+
+def fill(connection: Connection) -> None:
+    """Billing's own tables, beside the kit's, and the invoices to start with."""
+    # Two billing processes may start at once; CREATE … IF NOT EXISTS alone races.
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", [SETUP_LOCK])
+    connection.execute(SCHEMA.read_bytes())
+    connection.cursor().executemany(
+        "INSERT INTO invoices (number, customer, description, amount_cents)"
+        " VALUES (%s, %s, %s, %s) ON CONFLICT (number) DO NOTHING",
+        INVOICES,
+    )
 
 
 def _create_database(url: str) -> None:

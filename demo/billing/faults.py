@@ -1,11 +1,14 @@
 """Faults on order: how a commit goes wrong for the next callers."""
 
+import socket
+import struct
 import threading
 from dataclasses import dataclass
 from typing import Any
 
-from .problems import Problem, not_allowed
-from .strict_json import parse_object, unknown_members
+from countersign_target import Answer, Problem, Request, not_allowed
+from countersign_target.serving import Handler
+from countersign_target.strict_json import parse_object, unknown_members
 
 MAX_SECONDS = 600
 
@@ -51,25 +54,28 @@ class Fault:
     mode: Mode
     seconds: float
 
-    def end(self) -> None:
-        """Raise what the caller gets instead of the answer; nothing for a slow commit."""
+    def end(self) -> Answer | None:
+        """What the caller gets instead of the answer, or NoAnswer; None for a slow commit."""
         match self.mode.ending:
             case "silence":
                 raise NoAnswer(self.seconds)
             case "reset":
                 raise NoAnswer(0, reset=True)
-            case 500:
-                raise Problem(500, "injected-fault", "This failure was ordered.")
-            case 429 | 503 as status:
-                problem = Problem(status, "injected-fault", "This refusal was ordered.")
-                raise problem.with_headers(Retry_After=str(max(1, round(self.seconds))))
+            case int() as status:
+                problem = Problem(status, "injected-fault", "This failure was ordered.")
+                if status != 500:
+                    problem.with_headers(Retry_After=str(max(1, round(self.seconds))))
+                return Answer.refusing(problem, "billing")
+        return None
 
 
 class Faults:
     """What is armed now; in memory, so a restart is a clean slate."""
 
     def __init__(self) -> None:
+        self.stopping = threading.Event()
         self._lock = threading.Lock()
+        self._here = threading.local()
         self._fault: Fault | None = None
         self._left = 0
 
@@ -98,3 +104,26 @@ class Faults:
                 return None
             self._left -= 1
             return self._fault
+
+    def linger(self) -> None:
+        """Called while a commit holds its locks: a slow one takes its time here."""
+        self.stopping.wait(getattr(self._here, "seconds", 0))
+
+    def slow_down(self, fault: Fault | None) -> None:
+        """How long the commits of this thread linger from now on."""
+        self._here.seconds = fault.seconds if fault and fault.mode.ending == "slow" else 0
+
+
+class FaultyHandler(Handler):
+    """Keeps silent, or resets the connection, where that was ordered."""
+
+    def respond(self, request: Request) -> None:
+        """Answer, unless NoAnswer is raised."""
+        try:
+            super().respond(request)
+        except NoAnswer as silence:
+            self.server.served.faults.stopping.wait(silence.seconds)  # type: ignore[attr-defined]
+            if silence.reset:
+                linger = struct.pack("ii", 1, 0)
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self.close_connection = True

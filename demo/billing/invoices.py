@@ -1,15 +1,17 @@
 """Invoices, refunds made by other processes, and the ledger of what was applied."""
 
 import re
-import secrets
+from collections.abc import Mapping
 from typing import Any
 
+from countersign_target import Problem, not_allowed
+from countersign_target.canonical import rfc3339
+from countersign_target.strict_json import parse_object, unknown_members
+
 from .database import Connection, Row
-from .problems import Problem, not_allowed
-from .strict_json import cents_errors, parse_object, unknown_members
-from .timestamps import rfc3339
 
 NUMBER = re.compile(r"[1-9][0-9]{0,11}", re.ASCII)
+MAX_CENTS = 1_000_000_000
 STATUSES = ("paid", "partially_refunded", "refunded")
 TEXT_LIMIT = 200
 
@@ -28,13 +30,12 @@ def shown(row: Row) -> dict[str, Any]:
     }
 
 
-def find(connection: Connection, invoice_id: str) -> Row:
+def find(connection: Connection, invoice_id: str, for_update: str = "") -> Row:
     """The invoice of that number, or a 404 problem."""
     row = None
     if NUMBER.fullmatch(invoice_id):
-        row = connection.execute(
-            "SELECT * FROM invoices WHERE number = %s", [int(invoice_id)]
-        ).fetchone()
+        query = f"SELECT * FROM invoices WHERE number = %s{for_update}"
+        row = connection.execute(query.encode(), [int(invoice_id)]).fetchone()
     return row or _unknown()
 
 
@@ -42,7 +43,7 @@ def _unknown() -> Row:
     raise Problem(404, "unknown-invoice", "There is no invoice of that number.")
 
 
-def listed(connection: Connection, query: dict[str, str]) -> dict[str, Any]:
+def listed(connection: Connection, query: Mapping[str, str]) -> dict[str, Any]:
     """Invoices, highest number first: `?status=&limit=1…200&cursor=`."""
     limit, cursor, status = query.get("limit", "50"), query.get("cursor"), query.get("status")
     if not NUMBER.fullmatch(limit) or int(limit) > 200:
@@ -84,7 +85,18 @@ def create(connection: Connection, raw: bytes) -> dict[str, Any]:
     return shown(row or _unknown())
 
 
-def refund_externally(connection: Connection, invoice_id: str, raw: bytes) -> dict[str, Any]:
+def cents_errors(body: dict[str, Any], member: str = "amount_cents") -> list[tuple[str, str]]:
+    """An error unless `body[member]` is a whole number of cents, 1 to `MAX_CENTS`."""
+    value = body.get(member)
+    # A bool is an int to Python, and is no amount of money.
+    if type(value) is int and 0 < value <= MAX_CENTS:
+        return []
+    return [(f"/{member}", f"must be a whole number from 1 to {MAX_CENTS}")]
+
+
+def refund_externally(
+    connection: Connection, invoice_id: str, refund_id: str, raw: bytes
+) -> dict[str, Any]:
     """Another process pays back `{amount_cents}`: the world moves under every open plan."""
     body = parse_object(raw)
     if found := unknown_members(body, "amount_cents") + cents_errors(body):
@@ -100,14 +112,9 @@ def refund_externally(connection: Connection, invoice_id: str, raw: bytes) -> di
     connection.execute(
         "INSERT INTO refunds (refund_id, invoice_number, amount_cents, applied_at)"
         " VALUES (%s, %s, %s, clock_timestamp())",
-        [new_refund_id(), number, body["amount_cents"]],
+        [refund_id, number, body["amount_cents"]],
     )
     return shown(row)
-
-
-def new_refund_id() -> str:
-    """A name for one payment."""
-    return f"rfd_{secrets.token_hex(8)}"
 
 
 def ledger(connection: Connection) -> dict[str, Any]:

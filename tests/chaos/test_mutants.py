@@ -22,13 +22,18 @@ SECONDS = 4.0
 TRUSTS_KEYS_ALONE = """
 ALTER TABLE refunds DROP CONSTRAINT refunds_plan_id_key;
 CREATE FUNCTION open_again() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  UPDATE plans SET state = 'open', settled_at = NULL,
-    planned_refunded_cents = planned_refunded_cents + NEW.amount_cents
-  WHERE plan_id = NEW.plan_id;
-  RETURN NULL;
+  NEW.status := 'open';
+  NEW.settled_at := NULL;
+  NEW.actions := (SELECT jsonb_agg(action || jsonb_build_object('from', action -> 'to'))
+    FROM jsonb_array_elements(NEW.actions::jsonb) action
+    WHERE action ->> 'field' = 'refunded_cents');
+  NEW.state := jsonb_set(NEW.state::jsonb,
+    ARRAY['invoice/' || (NEW.inputs::jsonb ->> 'invoice_id'), 'refunded_cents'],
+    NEW.outcome::jsonb -> 'refunded_cents');
+  RETURN NEW;
 END $$;
-CREATE TRIGGER open_again AFTER INSERT ON refunds
-  FOR EACH ROW WHEN (NEW.plan_id IS NOT NULL) EXECUTE FUNCTION open_again();
+CREATE TRIGGER open_again BEFORE UPDATE ON countersign_plans
+  FOR EACH ROW WHEN (NEW.status = 'applied') EXECUTE FUNCTION open_again();
 """
 # A target that repeats no answer: it compares again, and finds its own change (FM-14).
 FINDS_ITS_OWN_CHANGE = """
@@ -37,7 +42,7 @@ CREATE FUNCTION find_change() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   NEW.answer := '{"code":"state-changed","changed":[{"path":"refunded_cents"}]}';
   RETURN NEW;
 END $$;
-CREATE TRIGGER find_change BEFORE INSERT ON idempotency_keys
+CREATE TRIGGER find_change BEFORE INSERT ON countersign_keys
   FOR EACH ROW WHEN (NEW.status = 200) EXECUTE FUNCTION find_change();
 """
 LOST = ("apply_then_timeout", "apply_then_reset")

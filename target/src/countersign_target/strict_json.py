@@ -15,16 +15,18 @@ _STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
-    """The JSON object in `raw`; 400 `malformed-json` for anything that two readers may differ on.
+    """The JSON object in `raw`, or a refusal of anything that two readers may differ on.
 
-    UTF-8 without a byte order mark, no name twice, no NaN, no NUL, no lone surrogate, no integer
-    beyond ±(2^53-1), no number beyond a double, nothing nested deeper than 32. Another value than
-    an object is a 422.
+    400 `malformed-json`: not UTF-8, a byte order mark, a name twice, NaN, nested deeper than 32.
+    422: NUL or a lone surrogate, an integer beyond ±(2^53-1), a number beyond a double, another
+    value than an object.
     """
     try:
         _check_depth(raw)
         value = _DECODER.decode(raw.decode("utf-8"))
         _check_texts(value)
+    except _Beyond as beyond:
+        raise not_allowed(("", str(beyond))) from None
     except (ValueError, RecursionError):
         raise Problem(400, "malformed-json", "The body is not strict JSON.") from None
     if not isinstance(value, dict):
@@ -40,6 +42,10 @@ def unknown_members(body: dict[str, Any], *known: str) -> list[tuple[str, str]]:
 def escape(name: str | int) -> str:
     """One reference token of an RFC 6901 pointer."""
     return str(name).replace("~", "~0").replace("/", "~1")
+
+
+class _Beyond(Exception):
+    """JSON, and more than can be kept and read back."""
 
 
 def _check_depth(raw: bytes) -> None:
@@ -58,7 +64,7 @@ def _check_depth(raw: bytes) -> None:
 
 def _check_texts(value: Any) -> None:
     if isinstance(value, str) and _FORBIDDEN.search(value):
-        raise ValueError("NUL or a lone surrogate")
+        raise _Beyond("has a text with NUL or a lone surrogate")
     if isinstance(value, dict):
         for name, member in value.items():
             _check_texts(name)
@@ -78,7 +84,7 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _integer(digits: str) -> int:
     # The length first: int() refuses more than 4,300 digits with an exception of its own.
     if len(digits) > 17 or abs(int(digits)) > SAFE_INTEGER:
-        raise ValueError("beyond what a double holds exactly")
+        raise _Beyond("has an integer beyond what a double holds exactly")
     return int(digits)
 
 
@@ -86,7 +92,7 @@ def _real(digits: str) -> float:
     number = float(digits)
     # RFC 8785 writes whole doubles as integers, which then could not be read back.
     if number in (float("inf"), float("-inf")) or SAFE_INTEGER < abs(number) < 1e21:
-        raise ValueError("beyond the range of a double")
+        raise _Beyond("has a number beyond what a double holds")
     return number
 
 
