@@ -99,7 +99,8 @@ def _sent(operation: Operation, outside: Outside, plan: Plan) -> Outcome:
 
 
 def _first(operation: Operation, plan: Plan) -> Outcome:
-    if changes := _changes(operation, plan):
+    # Sent again, the state is no news: the earlier try may be what moved it.
+    if plan.sends <= 1 and (changes := _changes(operation, plan)):
         return NotApplied(conflict(plan, changes))
     try:
         found = operation.apply(plan)
