@@ -61,13 +61,9 @@ def may_stop(user: Visitor) -> bool:
     return in_group(user, Role.LEADS, Role.OPERATORS)
 
 
-def visible_plans(user: Visitor) -> PlanQuerySet:
+def visible_plans(user: Visitor | Slot) -> PlanQuerySet:
     """Plans of targets whose reviewer groups hold this person; a manager reads every plan."""
-    if not isinstance(user, User) or not user.is_active:
-        return Plan.objects.none()
-    if in_group(user, Role.MANAGERS):
-        return Plan.objects.all()
-    return reviewable_plans(user)
+    return Plan.objects.filter(_sees(user)) if _is_somebody(user) else Plan.objects.none()
 
 
 def visible_plan(user: Visitor, target: str, plan_id: str) -> Plan | None:
@@ -79,28 +75,37 @@ def visible_plan(user: Visitor, target: str, plan_id: str) -> Plan | None:
 
 def reviewable_plans(user: Visitor | Slot) -> PlanQuerySet:
     """Plans of the targets this person reviews; a Slot stands for a person who is signed in."""
-    if not isinstance(user, User | Slot) or not getattr(user, "is_active", True):
+    if not _is_somebody(user):
         return Plan.objects.none()
-    return Plan.objects.filter(target__in=_reviewed_by(user))
+    return Plan.objects.filter(target__in=reviewed_by(user))
 
 
-def reviewable_intents(user: Visitor) -> models.QuerySet[Intent]:
+def reviewable_intents(user: Visitor | Slot) -> models.QuerySet[Intent]:
     """Intents of the targets this person reviews (parked ones wait in Needs me)."""
-    if not isinstance(user, User) or not user.is_active:
+    if not _is_somebody(user):
         return Intent.objects.none()
-    return Intent.objects.filter(target__in=_reviewed_by(user))
+    return Intent.objects.filter(target__in=reviewed_by(user))
 
 
-def _reviewed_by(user: User | Slot) -> models.QuerySet[Group, Any]:
+def _is_somebody(user: Visitor | Slot) -> bool:
+    """A person who is signed in, or a Slot for one."""
+    return isinstance(user, Slot) or (isinstance(user, User) and user.is_active)
+
+
+def _sees(user: Visitor | Slot) -> Q:
+    managers = Group.objects.filter(name=Role.MANAGERS, user=cast("User", user))
+    return Q(Exists(managers)) | Q(target__in=reviewed_by(user))
+
+
+def reviewed_by(user: Visitor | Slot) -> models.QuerySet[Group, Any]:
+    """The keys of the targets that this person's groups review."""
     groups = Group.objects.filter(user=cast("User", user), reviewed_targets__isnull=False)
     return groups.values("reviewed_targets")
 
 
-def visible_intents(user: Visitor) -> models.QuerySet[Intent]:
+def visible_intents(user: Visitor | Slot) -> models.QuerySet[Intent]:
     """Intents whose plans this person may see; a manager reads every one."""
-    if in_group(user, Role.MANAGERS):
-        return Intent.objects.all()
-    return reviewable_intents(user)
+    return Intent.objects.filter(_sees(user)) if _is_somebody(user) else Intent.objects.none()
 
 
 def managed_agents(user: Visitor) -> models.QuerySet[Agent]:

@@ -9,26 +9,24 @@ from django.contrib.auth.models import User
 from django.http import HttpRequest  # noqa: TID251  # a context processor is part of the edge
 from django.utils.functional import SimpleLazyObject
 
-from approvals import queue
+from approvals import desk, queue
 from approvals.access import Role
 from plans import emergency
 
 
 @dataclass(frozen=True, slots=True)
 class Navigation:
-    """Counts are capped (`queue.CAP`); `review` is what this person can decide right now."""
+    """Counts are capped (`queue.CAP`); `review` is what this person can see to right now.
+
+    `owner`: an agent is this person's.
+    """
 
     section: str
     roles: frozenset[str]
     review: int
     replans: int
     unresolved: int
-    user: User
-
-    @property
-    def owner(self) -> bool:
-        """Whether an agent is this person's; asked only where a template needs to know."""
-        return self.user.agents.exists()
+    owner: bool
 
     @property
     def role(self) -> str:
@@ -80,14 +78,17 @@ def _seen_targets(request: HttpRequest) -> frozenset[str]:
 
 def _navigation(request: HttpRequest) -> Navigation | None:
     user = getattr(request, "user", None)
-    if not isinstance(user, User):
-        return None
+    return navigation_of(request, desk.head(user)) if isinstance(user, User) else None
+
+
+def navigation_of(request: HttpRequest, head: desk.Head) -> Navigation:
+    """The same from numbers that a page has read already."""
     name = getattr(request.resolver_match, "url_name", None) or ""
     return Navigation(
         section=SECTIONS.get(name, name),
-        roles=frozenset(user.groups.values_list("name", flat=True)),
-        review=queue.count(queue.needs_me(user)),
-        replans=queue.count(queue.replanning(user)),
-        unresolved=queue.count(queue.unresolved(user)),
-        user=user,
+        roles=head.roles,
+        review=head.review,
+        replans=head.replans,
+        unresolved=head.unresolved,
+        owner=head.owner,
     )

@@ -5,21 +5,18 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 
-from django.db.models import Q, QuerySet, TextChoices, TextField
-from django.db.models.functions import Cast
+from django.db.models import TextChoices
 
-from plans.models import Operation, Replan
-from plans.models.plans import PlanQuerySet
+from plans.models import Operation
 
 LONGEST_SEARCH = 200
-# `changes` is the text of the actions: objects, fields and values.
-SEARCHED = ("plan_id", "title", "agent__name", "task_id", "changes", "summary", "reason")
-SEARCHED_OF_INTENT = ("agent__name", "task_id", "summary", "reason")
+_LIKENESS = re.compile("[0-9a-f]{32}")
 
 
 class Tab(TextChoices):
@@ -66,15 +63,18 @@ class Cursor:
         fits = 0 <= cursor.rank < 2**15 and 0 <= cursor.pk < 2**63
         return cursor if fits else None
 
-    def beyond(self) -> Q:
-        """Rows after this one in the order risk, decide_by, id."""
-        tie = Q(decide_by__gt=self.at) | Q(decide_by=self.at, pk__gt=self.pk)
-        return Q(risk_rank__gte=self.rank) & (Q(risk_rank__gt=self.rank) | tie)
+    @property
+    def place(self) -> dict[str, Any]:
+        """Its row's place in the order risk, decide_by, id."""
+        return {"rank": self.rank, "at": self.at, "pk": self.pk}
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """`/review/?tab=&q=&target=&operation=&risk=&agent=&after=`; unknown words are left out."""
+    """`/review/?tab=&q=&target=&operation=&risk=&agent=&open=&after=`; unknown words are left out.
+
+    `open`: the likeness of plans that stand in one row, which is to show each of them.
+    """
 
     tab: Tab = Tab.NEEDS_ME
     q: str = ""
@@ -82,6 +82,7 @@ class Filters:
     operation: str = ""
     risk: str = ""
     agent: str = ""
+    open: str = ""
     after: Cursor | None = None
 
     @classmethod
@@ -96,6 +97,7 @@ class Filters:
             operation=word("operation"),
             risk=word("risk") if word("risk") in Operation.Risk else "",
             agent=word("agent"),
+            open=word("open") if _LIKENESS.fullmatch(word("open")) else "",
             after=Cursor.decode(word("after") if len(word("after")) < 200 else ""),
         )
 
@@ -107,33 +109,3 @@ class Filters:
     @property
     def active(self) -> bool:
         return bool(self.q or self.narrows)
-
-    def plans(self, plans: PlanQuerySet) -> PlanQuerySet:
-        """The plans that match every filter; search looks at IDs, names, objects and texts."""
-        plans = plans.filter(self._named(risk="risk"))
-        if not self.q:
-            return plans
-        return plans.alias(changes=Cast("actions", TextField())).filter(self._says(*SEARCHED))
-
-    def replans(self, replans: QuerySet[Replan]) -> QuerySet[Replan]:
-        """Re-plans match by their dead plan and by their intent: a first dry run has no plan."""
-        replans = replans.filter(self._named("intent__", risk="intent__operation__risk"))
-        if not self.q:
-            return replans
-        of_plan = [f"plan__{field}" for field in SEARCHED if field != "changes"]
-        of_intent = [f"intent__{field}" for field in SEARCHED_OF_INTENT]
-        changes = Cast("plan__actions", TextField())
-        found = replans.alias(changes=changes)
-        return found.filter(self._says("changes", *of_plan, *of_intent))
-
-    def _named(self, prefix: str = "", *, risk: str) -> Q:
-        wanted = {
-            f"{prefix}target__name": self.target,
-            f"{prefix}operation__name": self.operation,
-            f"{prefix}agent__name": self.agent,
-            risk: self.risk,
-        }
-        return Q(**{field: word for field, word in wanted.items() if word})
-
-    def _says(self, *fields: str) -> Q:
-        return Q.create([(f"{field}__icontains", self.q) for field in fields], connector=Q.OR)

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Collection
+from datetime import timedelta
 from typing import Any, Final, cast
 
-from django.contrib.auth.models import User
-from django.db.models import (
-    BigIntegerField,
-    DateTimeField,
-    Exists,
-    F,
-    OuterRef,
-    Q,
-    QuerySet,
-    TextField,
-)
-from django.db.models.functions import Cast
+from django.contrib.auth.models import Group, User
+from django.db.models import BigIntegerField, DateTimeField, Exists, F, OuterRef, Q, QuerySet
 
-from approvals.access import Role, in_group, reviewable_plans, visible_intents, visible_plans
-from approvals.filters import Cursor, Filters, Part, Tab
+from approvals.access import (
+    Role,
+    reviewable_plans,
+    reviewed_by,
+    visible_intents,
+    visible_plans,
+)
 from approvals.models import Decision
 from approvals.progress import tray as tray
 from audit.models import ClockTimestamp
@@ -42,27 +36,6 @@ ELSEWHERE = (
     Status.APPROVED,
     Status.COMMITTING,
     Status.UNKNOWN,
-)
-# What a row shows; the rest of a plan (inputs, document, values) can be large.
-ROW_FIELDS = (
-    "plan_id",
-    "title",
-    "status",
-    "status_at",
-    "revision",
-    "round",
-    "verification",
-    "risk",
-    "risk_rank",
-    "decide_by",
-    "approvals_required",
-    "approvals_given",
-    "target__name",
-    "operation__name",
-    "operation__reversible",
-    "agent__name",
-    "agent__owner",
-    "intent__status",
 )
 
 
@@ -85,28 +58,28 @@ def parked(user: User | Slot) -> PlanQuerySet:
     )
 
 
-def others(user: User) -> PlanQuerySet:
+def others(user: User | Slot) -> PlanQuerySet:
     """Plans on their way that somebody else, or nobody, has to act on."""
     return visible_plans(user).filter(
         ~Q(status=Status.PENDING)
         | Q(decide_by__lte=ClockTimestamp())
         | Q(agent__in=_agents_of(user))
-        | ~Q(target__in=reviewed_targets(user))
+        | ~Q(target__in=reviewed_by(user))
         | Q(pk__in=_decided_by(user)),
         status__in=ELSEWHERE,
     )
 
 
-def done(user: User) -> PlanQuerySet:
+def done(user: User | Slot) -> PlanQuerySet:
     return visible_plans(user).filter(status__in=TERMINAL)
 
 
-def unresolved(user: User) -> PlanQuerySet:
+def unresolved(user: User | Slot) -> PlanQuerySet:
     """Plans whose outcome a person has to find out at the target (T-10), longest first."""
     return visible_plans(user).filter(status=Status.UNRESOLVED).order_by("status_at", "pk")
 
 
-def replanning(user: User) -> QuerySet[Replan]:
+def replanning(user: User | Slot) -> QuerySet[Replan]:
     """Work that is making a fresh plan, or waits for its next try."""
     waiting = (Replan.Status.QUEUED, Replan.Status.LEASED)
     return Replan.objects.filter(intent__in=visible_intents(user).values("pk"), status__in=waiting)
@@ -128,14 +101,14 @@ def waiting_replans(user: User, after: str) -> tuple[list[Replan], str]:
     return page[:PAGE], str(page[PAGE - 1].pk) if len(page) > PAGE else ""
 
 
-def seen_targets(user: User) -> QuerySet[Target]:
+def seen_targets(user: User | Slot) -> QuerySet[Target]:
     """Targets whose plans this person sees; none: an empty queue says why it is empty."""
-    if in_group(user, Role.MANAGERS):
-        return Target.objects.order_by("name")
-    return Target.objects.filter(reviewers__in=user.groups.all()).distinct().order_by("name")
+    groups = Group.objects.filter(user=cast("User", user))
+    mine = Q(name=Role.MANAGERS) | Q(reviewed_targets=OuterRef("pk"))
+    return Target.objects.filter(Exists(groups.filter(mine))).order_by("name")
 
 
-def seen_agents(targets: Collection[Target]) -> QuerySet[Agent]:
+def seen_agents(targets: Collection[Target | int]) -> QuerySet[Agent]:
     """Agents that have a plan there: the names of others are not this person's business."""
     theirs = Plan.objects.filter(agent=OuterRef("pk"), target__in=targets)
     return Agent.objects.filter(Exists(theirs)).order_by("name")
@@ -157,56 +130,8 @@ def count(rows: QuerySet[Any]) -> int:
     return rows.order_by()[:CAP].count()
 
 
-def counts(user: User, filters: Filters) -> dict[Tab, int]:
-    """The numbers on the tabs, under the filters in force. Done has none: it only grows."""
-    return {
-        Tab.NEEDS_ME: count(filters.plans(needs_me(user))) + count(filters.plans(parked(user))),
-        Tab.OTHERS: count(filters.plans(others(user))),
-        Tab.REPLANNING: count(filters.replans(replanning(user))),
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """One row's plan and the stretch of the list that it stands in."""
-
-    plan: Plan
-    part: Part
-
-    @property
-    def changed(self) -> bool:
-        """Whether it would do something else than the revision that it replaced."""
-        return bool(getattr(self.plan, "does_something_else", False))
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Rows in order, PostgreSQL's clock, and the cursor of the next page ("" at the end)."""
-
-    now: datetime
-    plans: list[Found]
-    replans: list[Replan]
-    next: str = ""
-
-
-def page(user: User, filters: Filters, size: int = PAGE) -> Page:
-    """One page of a tab, by keyset: at most five queries, whatever the length of the list."""
-    now = clock()
-    if filters.tab is Tab.REPLANNING:
-        return _replans(user, filters, now, size)
-    after = filters.after
-    as_of = after.as_of if after else now
-    found: list[Found] = []
-    for part, rows in _parts(user, filters, as_of):
-        if after and after.part != part:
-            continue
-        if after:
-            rows, after = rows.filter(_beyond(filters.tab, after)), None
-        wanted = size + 1 - len(found)
-        found += [Found(plan, part) for plan in _lean(rows)[:wanted]]
-        if len(found) > size:
-            break
-    return Page(now, found[:size], [], _next(found, as_of, size))
+WHO: Final = Slot("person", BigIntegerField())
+SOON: Final = Slot("soon", DateTimeField())
 
 
 def top(user: User) -> Plan | None:
@@ -219,62 +144,11 @@ def _first(plans: PlanQuerySet) -> PlanQuerySet:
     return plans.order_by(*ORDER).with_names()[:1]
 
 
-_WHO: Final = Slot("person", BigIntegerField())
-_SOON: Final = Slot("soon", DateTimeField())
 _TOP: Final = [
-    Statement(lambda: _first(needs_me(_WHO).filter(decide_by__lte=_SOON))),
-    Statement(lambda: _first(needs_me(_WHO).filter(decide_by__gt=_SOON))),
-    Statement(lambda: _first(parked(_WHO))),
+    Statement(lambda: _first(needs_me(WHO).filter(decide_by__lte=SOON)), spelled_out=True),
+    Statement(lambda: _first(needs_me(WHO).filter(decide_by__gt=SOON)), spelled_out=True),
+    Statement(lambda: _first(parked(WHO)), spelled_out=True),
 ]
-
-
-def _parts(user: User, filters: Filters, as_of: datetime) -> Iterator[tuple[Part, PlanQuerySet]]:
-    """Needs me: what is under a minute, then the rest, then what is planned on open."""
-    if filters.tab is Tab.NEEDS_ME:
-        mine, soon = filters.plans(needs_me(user)), as_of + URGENT
-        yield Part.URGENT, mine.filter(decide_by__lte=soon).order_by(*ORDER)
-        yield Part.REST, mine.filter(decide_by__gt=soon).order_by(*ORDER)
-        yield Part.PARKED, filters.plans(parked(user)).order_by(*ORDER)
-    elif filters.tab is Tab.OTHERS:
-        yield Part.REST, filters.plans(others(user)).order_by(*ORDER)
-    else:
-        yield Part.REST, filters.plans(done(user)).order_by("-pk")
-
-
-def _beyond(tab: Tab, after: Cursor) -> Q:
-    return Q(pk__lt=after.pk) if tab is Tab.DONE else after.beyond()
-
-
-# Compared as text, in which 1 and 1.0 differ, as they do on the plan's page.
-_UNLIKE_WHAT_IT_REPLACES: Final = (
-    Plan.objects.filter(pk=OuterRef("replaces_id"))
-    .annotate(was=Cast("actions", TextField()))
-    .exclude(was=Cast(OuterRef("actions"), TextField()))
-)
-
-
-def _lean(plans: PlanQuerySet) -> PlanQuerySet:
-    rows = plans.annotate(does_something_else=Exists(_UNLIKE_WHAT_IT_REPLACES))
-    return rows.select_related("target", "operation", "agent", "intent").only(*ROW_FIELDS)
-
-
-def _next(found: list[Found], as_of: datetime, size: int) -> str:
-    if len(found) <= size:
-        return ""
-    last = found[size - 1]
-    plan = last.plan
-    return Cursor(last.part, as_of, plan.risk_rank, plan.decide_by, plan.pk).encode()
-
-
-def _replans(user: User, filters: Filters, now: datetime, size: int) -> Page:
-    """Oldest first: what has waited longest is what somebody should look at."""
-    rows = with_subject(filters.replans(replanning(user))).order_by("pk")
-    if filters.after:
-        rows = rows.filter(pk__gt=filters.after.pk)
-    found = list(rows[: size + 1])
-    more = len(found) > size
-    cursor = Cursor(Part.REST, now, 0, now, found[size - 1].pk).encode() if more else ""
-    return Page(now, [], found[:size], cursor)
 
 
 def with_subject(replans: QuerySet[Replan]) -> QuerySet[Replan]:

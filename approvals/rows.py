@@ -10,7 +10,7 @@ from django.contrib.auth.models import User
 from django.urls import reverse
 
 from approvals.filters import Part, Tab
-from approvals.queue import Found, Page
+from approvals.lists import Found, Page
 from approvals.warnings import Stage, stage
 from audit.safe_text import visible
 from plans.models import Plan, Replan

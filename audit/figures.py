@@ -13,7 +13,7 @@ from typing import Any
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import QuerySet
 
-from audit.statements import Slot
+from audit.statements import Slot, spelled_out
 
 
 class Lines:
@@ -34,9 +34,9 @@ class Lines:
 
     def _compose(self) -> tuple[str, tuple[Any, ...], Any, Any]:
         compiler: Any = self._build().query.get_compiler(DEFAULT_DB_ALIAS)
-        sql, params = compiler.as_sql()
+        sql, params = spelled_out(*compiler.as_sql())
         converters = compiler.get_converters([column[0] for column in compiler.select])
-        self._composed = sql, tuple(params), compiler, converters
+        self._composed = sql, params, compiler, converters
         return self._composed
 
 
@@ -62,7 +62,7 @@ class Counts:
             sql, own = rows.values("pk").query.get_compiler(DEFAULT_DB_ALIAS).as_sql()
             asked.append(f"(SELECT count(*) FROM ({sql}) AS counted)")
             params += own
-        self._composed = f"SELECT {', '.join(asked)}", tuple(params), tuple(built)
+        self._composed = (*spelled_out(f"SELECT {', '.join(asked)}", params), tuple(built))
         return self._composed
 
 

@@ -6,11 +6,12 @@ This lies at the bottom, beside the clock, because every layer reads rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Expression, Field, Model, QuerySet
@@ -51,10 +52,12 @@ class Statement[M: Model]:
 
     `build` makes the queryset, at the first run. `select_related`, `defer`, `annotate` and
     `select_for_update` work as ever; `prefetch_related` and slices that change do not.
+    `spelled_out` is for statements that only partial indexes make cheap.
     """
 
-    def __init__(self, build: Callable[[], QuerySet[M]]) -> None:
+    def __init__(self, build: Callable[[], QuerySet[M]], *, spelled_out: bool = False) -> None:
         self._build = build
+        self._spelled_out = spelled_out
         self._composed: _Composed | None = None
 
     def all(self, **values: Any) -> list[M]:
@@ -101,6 +104,8 @@ class Statement[M: Model]:
         queryset = self._build()
         compiler: Any = queryset.query.get_compiler(DEFAULT_DB_ALIAS)
         sql, params = compiler.as_sql()
+        if self._spelled_out:
+            sql, params = spelled_out(sql, params)
         fetch_mode = cast("Any", queryset)._fetch_mode
         fields = compiler.klass_info["select_fields"]
         start, end = fields[0], fields[-1] + 1
@@ -120,6 +125,31 @@ class Statement[M: Model]:
         )
         self._composed = made
         return made
+
+
+def spelled_out(sql: str, params: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
+    """Plain words and whole numbers written into the SQL instead of sent beside it.
+
+    PostgreSQL then knows at once which partial indexes answer, and keeps its plan for all calls.
+    """
+    rest, kept = iter(params), list[Any]()
+
+    def place(found: re.Match[str]) -> str:
+        if found[0] == "%%":
+            return "%%"
+        value = next(rest)
+        if isinstance(value, str) and _WORD.fullmatch(value):
+            return f"'{value}'"
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        kept.append(value)
+        return "%s"
+
+    return _PLACE.sub(place, sql), tuple(kept)
+
+
+_PLACE: Final = re.compile("%s|%%")
+_WORD: Final = re.compile("[a-z_]*")
 
 
 def insert[M: Model](row: M) -> M:

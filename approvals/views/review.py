@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from approvals import queue, rows, warnings
+from approvals import desk, lists, queue, rows, warnings
+from approvals.context import navigation_of
 from approvals.filters import Filters, Tab
 from approvals.models import Decision
+from approvals.narrowing import Narrowing
 from approvals.views import PersonRequest, signed_in
 from approvals.views.plan import plan_context
 from plans.models import Operation, Plan
@@ -22,47 +23,38 @@ from plans.models import Operation, Plan
 def review(request: PersonRequest) -> HttpResponse:
     """The list alone for htmx; with the first plan of the list beside it for a full page."""
     filters = Filters.from_query(request.GET)
-    context = _list(request.user, filters)
+    context = _list(request, filters)
     if request.htmx and not request.htmx.history_restore_request:
         return render(request, "approvals/review.html#queue", context | {"fragment": True})
-    context |= {"tray": queue.tray(request.user), **_choices(request.user)}
+    context |= {"tray": queue.tray(request.user), **desk.choices(request.user)}
+    context["risks"] = Operation.Risk.values
     context |= _first(request, context["found"])
     return render(request, "approvals/review.html", context)
 
 
-def _list(user: User, filters: Filters) -> dict[str, Any]:
-    page = queue.page(user, filters)
-    numbers = queue.counts(user, filters)
-    shown = rows.rows(page, filters.tab, user)
+def _list(request: PersonRequest, filters: Filters) -> dict[str, Any]:
+    narrowing = Narrowing.by(filters)
+    page = lists.page(request.user, filters, narrowing=narrowing)
+    numbers = desk.desk(request.user, narrowing)
+    shown = rows.rows(page, filters.tab, request.user)
     return {
         "filters": filters,
         "found": page,
         "rows": shown,
         "warning": warnings.words(row.stage for row in shown),
-        "tabs": [(tab, numbers.get(tab)) for tab in Tab],
-        "deciding": queue.count(queue.needs_me(user)),
-        "may_review": queue.seen_targets(user).exists(),
+        "tabs": [(tab, numbers.tabs.get(tab)) for tab in Tab],
+        "deciding": numbers.head.review,
+        "may_review": numbers.may_review,
+        "navigation": navigation_of(request, numbers.head),
     }
 
 
-def _first(request: PersonRequest, page: queue.Page) -> dict[str, Any]:
+def _first(request: PersonRequest, page: lists.Page) -> dict[str, Any]:
     """The plan on the right: the top of the list, read whole."""
     if not page.plans:
         return {}
     plan = Plan.objects.named(page.plans[0].plan.pk)
     return plan_context(request, plan) | {"opened": f"plan-{plan.pk}"}
-
-
-def _choices(user: User) -> dict[str, Any]:
-    """What the select boxes offer: names of what this person can see, and of nothing else."""
-    targets = list(queue.seen_targets(user))
-    operations = Operation.objects.filter(target__in=targets)
-    return {
-        "risks": Operation.Risk.values,
-        "targets": [target.name for target in targets],
-        "operations": operations.order_by("name").values_list("name", flat=True).distinct(),
-        "agents": queue.seen_agents(targets).values_list("name", flat=True),
-    }
 
 
 @signed_in

@@ -14,9 +14,11 @@ from django.http import QueryDict
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from approvals import queue
+from approvals import desk, lists, queue
 from approvals.filters import Cursor, Filters, Part, Tab
 from approvals.models import Decision
+from approvals.narrowing import Narrowing
+from audit.figures import Counts
 from plans.clock import clock
 from plans.models import Intent, Operation, Plan, Replan, Target
 from plans.status import Status
@@ -28,10 +30,14 @@ RANKS = {"critical": 0, "high": 1, "medium": 2, "low": 3}
 
 
 def rated(plan: Plan, risk: str, seconds: float) -> Plan:
-    """The plan with another risk and `seconds` left to decide."""
+    """The plan with another risk and `seconds` left to decide, in a row of its own."""
     decide_by = clock() + timedelta(seconds=seconds)
     Plan.objects.filter(pk=plan.pk).update(
-        risk=risk, risk_rank=RANKS[risk], decide_by=decide_by, title=f"{risk} in {seconds}"
+        risk=risk,
+        risk_rank=RANKS[risk],
+        decide_by=decide_by,
+        title=f"{risk} in {seconds}",
+        likeness="",
     )
     return plan
 
@@ -51,6 +57,8 @@ def copy_of[M: (Intent, Plan)](row: M, index: int = 0, intent: Intent | None = N
         return copy
     copy.pk, copy.intent = None, intent or copy.intent
     copy.plan_id, copy.idempotency_key = f"copy_{index:05d}", f"idem_copy_{index:05d}"
+    # Each is to have a row of its own.
+    copy.likeness = ""
     copy.decide_by += timedelta(milliseconds=index % 7)
     return copy
 
@@ -60,8 +68,12 @@ def decided(plan: Plan, person: User, **columns: Any) -> Decision:
     return Decision.objects.create(plan=plan, person=person, **fields)
 
 
+def tabs(user: User, **filters: Any) -> dict[Tab, int]:
+    return desk.desk(user, Narrowing.by(Filters(**filters))).tabs
+
+
 def titles(user: User, **filters: Any) -> list[str]:
-    return [found.plan.title for found in queue.page(user, Filters(**filters)).plans]
+    return [found.plan.title for found in lists.page(user, Filters(**filters)).plans]
 
 
 @pytest.mark.parametrize("status", Status.values)
@@ -148,11 +160,12 @@ def test_pages_show_every_row_once_and_in_order(ada: User, make_plan: MakePlan) 
         rated(make_plan(), "high" if seconds % 2 else "low", seconds)
     for _ in range(2):
         park(make_plan(status=Status.EXPIRED))
-    whole = [found.plan.pk for found in queue.page(ada, Filters()).plans]
+    Plan.objects.update(likeness="")
+    whole = [found.plan.pk for found in lists.page(ada, Filters()).plans]
     walked: list[int] = []
     filters = Filters()
     for _ in range(9):
-        page = queue.page(ada, filters, size=2)
+        page = lists.page(ada, filters, size=2)
         walked += [found.plan.pk for found in page.plans]
         if not page.next:
             break
@@ -165,8 +178,8 @@ def test_pages_show_every_row_once_and_in_order(ada: User, make_plan: MakePlan) 
 def test_other_lists_page_without_gaps(dana: User, make_plan: MakePlan, tab: Tab) -> None:
     status = Status.REJECTED if tab is Tab.DONE else Status.PENDING
     plans = {make_plan(status=status).pk for _ in range(5)}
-    first = queue.page(dana, Filters(tab=tab), size=3)
-    rest = queue.page(dana, Filters(tab=tab, after=Cursor.decode(first.next)), size=3)
+    first = lists.page(dana, Filters(tab=tab), size=3)
+    rest = lists.page(dana, Filters(tab=tab, after=Cursor.decode(first.next)), size=3)
     assert {found.plan.pk for found in first.plans + rest.plans} == plans
     assert rest.next == ""
 
@@ -178,22 +191,22 @@ def park(plan: Plan) -> Plan:
     return plan
 
 
-def test_a_parked_intent_waits_in_needs_me_and_not_in_the_badge(
+def test_a_parked_intent_waits_in_needs_me_and_in_the_badge(
     ada: User, dana: User, make_plan: MakePlan
 ) -> None:
     plan = park(make_plan(status=Status.EXPIRED))
-    page = queue.page(ada, Filters())
+    page = lists.page(ada, Filters())
     assert [(found.plan, found.part) for found in page.plans] == [(plan, Part.PARKED)]
-    assert queue.counts(ada, Filters())[Tab.NEEDS_ME] == 1
-    assert queue.count(queue.needs_me(ada)) == 0
-    assert not queue.page(dana, Filters()).plans
+    assert tabs(ada)[Tab.NEEDS_ME] == 1
+    assert desk.head(ada).review == 1
+    assert not lists.page(dana, Filters()).plans
 
 
 def test_a_parked_intent_shows_its_last_plan_only(ada: User, make_plan: MakePlan) -> None:
     old = make_plan(status=Status.EXPIRED)
     new = make_plan(status=Status.EXPIRED, intent=old.intent, revision=2, replaces=old)
     park(new)
-    assert [found.plan for found in queue.page(ada, Filters()).plans] == [new]
+    assert [found.plan for found in lists.page(ada, Filters()).plans] == [new]
 
 
 @pytest.mark.parametrize(
@@ -227,7 +240,7 @@ def test_filters_narrow(ada: User, make_plan: MakePlan, name: str, right: str, w
     make_plan()
     assert len(titles(ada, **{name: right})) == 1
     assert titles(ada, **{name: wrong}) == []
-    assert queue.counts(ada, Filters(**{name: wrong}))[Tab.NEEDS_ME] == 0
+    assert tabs(ada, **{name: wrong})[Tab.NEEDS_ME] == 0
 
 
 @pytest.mark.parametrize(
@@ -259,9 +272,9 @@ def test_the_cursor_comes_back_as_it_went() -> None:
 def test_replans_are_listed_and_counted(ada: User, make_plan: MakePlan) -> None:
     plan = make_plan(status=Status.CONFLICTED)
     replan = Replan.objects.create(intent=plan.intent, plan=plan, cause="conflicted", mode="server")
-    assert queue.page(ada, Filters(tab=Tab.REPLANNING)).replans == [replan]
-    assert queue.counts(ada, Filters(q=plan.plan_id))[Tab.REPLANNING] == 1
-    assert queue.counts(ada, Filters(q="nothing like it"))[Tab.REPLANNING] == 0
+    assert lists.page(ada, Filters(tab=Tab.REPLANNING)).replans == [replan]
+    assert tabs(ada, q=plan.plan_id)[Tab.REPLANNING] == 1
+    assert tabs(ada, q="nothing like it")[Tab.REPLANNING] == 0
 
 
 @pytest.mark.parametrize("tab", list(Tab))
@@ -289,6 +302,7 @@ def queries_of(client: Client, url: str) -> list[str]:
 def test_counts_stop_at_the_cap(
     ada: User, make_plan: MakePlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "CAP", 3)
+    monkeypatch.setattr(desk, "CAP", 3)
+    monkeypatch.setattr(desk, "_HEAD", Counts(desk._asked_of_every_page))
     copies(make_plan(), 5)
-    assert queue.count(queue.needs_me(ada)) == 3
+    assert desk.head(ada).review == 3
