@@ -1,0 +1,78 @@
+"""Every check passes a target that conforms, and catches each target that breaks its rule."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from countersign_agent.conformance import CHECKS, NAMES, Verdict
+from tests.conformance.checking import SLOW, check
+from tests.conformance.counting import Counting
+from tests.conformance.faulty import FAULTS, Fault, HangsAlways
+
+
+@pytest.mark.parametrize("moves", [True, False], ids=["moved by a hook", "moved by a commit"])
+def test_a_target_that_conforms_passes_every_check(moves: bool) -> None:
+    target = Counting()
+    report = check(target, moves=moves)
+    assert [(each.name, each.wrong, each.look, each.lacks) for each in report.results] == [
+        (name, (), (), "") for name in NAMES
+    ]
+    assert report.conforms
+    assert report.complete
+    # What the report says was applied is what happened, and no more than the help says.
+    assert report.commits == target.applied <= 15
+
+
+def test_nothing_is_applied_unless_it_is_asked_for() -> None:
+    target = Counting()
+    report = check(target, commits=False, moves=False)
+    assert target.counters == {"stock": 0}
+    assert report.conforms
+    assert {each.name for each in report.of(Verdict.NOT_RUN) if "--commit" in each.lacks} == {
+        *(each.name for each in CHECKS if each.commits),
+        "state-moves",
+    }
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.target.__name__)
+def test_a_broken_target_is_caught_by_the_check_for_it_and_by_no_other(fault: Fault) -> None:
+    only = {fault.check} if fault.alone else {*NAMES} - SLOW
+    report = check(fault.target(), only, seconds=fault.seconds)
+    found = {each.name: each.wrong for each in report.of(Verdict.WRONG)}
+    assert any(fault.says in words for words in found[fault.check]), found
+    assert set(found) == {fault.check} | fault.also, found
+
+
+def test_every_check_has_a_target_that_it_catches() -> None:
+    assert {fault.check for fault in FAULTS} == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("retention", "says"), [(None, "not declared"), (30.0, "the app's own retries need 120 s")]
+)
+def test_a_retention_that_is_not_declared_or_too_short_is_told(
+    retention: float | None, says: str
+) -> None:
+    report = check(Counting(), {"key-retention"}, retention=retention)
+    assert says in report.results[0].wrong[0]
+
+
+def test_a_target_that_never_answers_ends_the_run_by_itself() -> None:
+    began = time.monotonic()
+    report = check(HangsAlways(), seconds=0.2)
+    assert time.monotonic() - began < 5
+    assert "no answer in time" in report.results[0].wrong[0]
+    assert len(report.of(Verdict.NOT_RUN)) >= len(NAMES) - 3
+
+
+def test_a_run_ends_when_its_time_is_over() -> None:
+    report = check(Counting(), run_seconds=0.05)
+    assert report.seconds < 2
+    assert any("the whole run was over" in each.lacks for each in report.of(Verdict.NOT_RUN))
+
+
+def test_what_a_check_lacks_is_said() -> None:
+    report = check(Counting(), {"agent-commits"}, agent=False)
+    assert report.results[0].lacks == "needs the agent's credential (--agent-credential)"
