@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from typing import ClassVar, Self
 
 from django.db import models
@@ -10,6 +9,7 @@ from django.db.models import Count, Q
 
 from audit.models import ClockTimestamp, Event
 from plans.models.agents import Agent
+from plans.models.messages import Message, MessageAttempt, Receiver
 
 
 class WebhookQuerySet(models.QuerySet["Webhook"]):
@@ -28,16 +28,11 @@ class WebhookQuerySet(models.QuerySet["Webhook"]):
         return counts
 
 
-class Webhook(models.Model):
+class Webhook(Receiver):
     """A receiver of an agent's events, set by a person. Its address is never edited (SEC-18).
 
-    Without `on_since` it is off, and `off_reason` says why.
+    When it is off, `off_reason` says why.
     """
-
-    class Off(models.TextChoices):
-        PERSON = "person", "switched off by a person"
-        GONE = "gone", "the receiver answered 410: it is gone"
-        EXHAUSTED = "exhausted", "a delivery failed for three days"
 
     agent = models.ForeignKey(Agent, on_delete=models.PROTECT, related_name="webhooks")
     url = models.CharField(max_length=500)
@@ -50,13 +45,6 @@ class Webhook(models.Model):
     old_secret_until = models.DateTimeField(null=True, editable=False)
     # Raised by every rotation: a form is for the secret that its page was about.
     secret_number = models.PositiveIntegerField(default=1, editable=False)
-    on_since = models.DateTimeField(null=True)
-    off_at = models.DateTimeField(null=True)
-    off_reason = models.CharField(max_length=10, choices=Off.choices, blank=True)
-    # One delivery at a time: a receiver that hangs holds one thread, and no other receiver.
-    lease = models.UUIDField(null=True, editable=False)
-    not_before = models.DateTimeField(null=True, editable=False)
-    failing_since = models.DateTimeField(null=True, editable=False)
     created_by = models.CharField(max_length=200)
     created_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
 
@@ -77,29 +65,14 @@ class Webhook(models.Model):
         return f"webhook {self.pk} of {self.agent_id}"
 
 
-class Delivery(models.Model):
-    """One event for one webhook: the row is the queue, and its attempts are the log."""
+class Delivery(Message):
+    """One event for one webhook. Its `message_id` is the `webhook-id`."""
 
-    class Status(models.TextChoices):
-        WAITING = "waiting", "waiting"
-        DELIVERED = "delivered", "delivered"
-        GIVEN_UP = "given_up", "given up"
-        CANCELLED = "cancelled", "cancelled"
-
-    # `webhook-id`, the same in every attempt.
-    uid = models.UUIDField(unique=True, default=uuid.uuid4, editable=False)
     webhook = models.ForeignKey(Webhook, on_delete=models.PROTECT, related_name="deliveries")
     # Events are never deleted (L-1); a constraint would answer a TRUNCATE before the trail does.
     event = models.ForeignKey(
         Event, on_delete=models.PROTECT, related_name="+", db_constraint=False
     )
-    status = models.CharField(max_length=10, choices=Status.choices, default=Status.WAITING)
-    # Of the schedule, begun anew by "Send again"; `attempts_made` counts them all.
-    tries = models.PositiveIntegerField(default=0)
-    attempts_made = models.PositiveIntegerField(default=0)
-    next_attempt_at = models.DateTimeField(null=True)
-    created_at = models.DateTimeField(db_default=ClockTimestamp(), editable=False)
-    closed_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -128,29 +101,11 @@ class Delivery(models.Model):
     def __str__(self) -> str:
         return f"delivery {self.uid} of {self.webhook_id}"
 
-    @property
-    def message_id(self) -> str:
-        return f"msg_{self.uid.hex}"
 
-
-class DeliveryAttempt(models.Model):
-    """One HTTP call. Of the answer only its status is kept, or the word for having none."""
-
-    class Outcome(models.TextChoices):
-        OPEN = "open", "on its way"
-        DELIVERED = "delivered", "delivered"
-        REFUSED = "refused", "refused"
-        NO_ANSWER = "no_answer", "no answer"
-        NOT_SENT = "not_sent", "not sent"
-        LOST = "lost", "lost with its worker"
+class DeliveryAttempt(MessageAttempt):
+    """One HTTP call."""
 
     delivery = models.ForeignKey(Delivery, on_delete=models.CASCADE, related_name="attempts")
-    number = models.PositiveIntegerField()
-    outcome = models.CharField(max_length=10, choices=Outcome.choices, default=Outcome.OPEN)
-    http_status = models.PositiveSmallIntegerField(null=True)
-    fault = models.CharField(max_length=200, blank=True)
-    elapsed_ms = models.FloatField(null=True)
-    started_at = models.DateTimeField(db_default=ClockTimestamp())
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from audit.models import Event
-from plans import receivers, webhook_messages, webhooks
+from plans import delivering, receivers, webhook_messages, webhooks
 from plans.custody import Secret
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "webhooks.md").read_text()
@@ -66,7 +66,7 @@ def test_the_example_has_the_members_that_are_sent() -> None:
 
 def test_the_page_tells_the_numbers_of_the_code() -> None:
     told = [0, 5, 5 * 60, 30 * 60, *(hours * 3600 for hours in (2, 5, 10, 14, 20, 24))]
-    assert list(webhooks.SCHEDULE) == told
+    assert list(delivering.SCHEDULE) == told
     assert "5 seconds, 5 minutes, 30 minutes, 2, 5, 10, 14, 20 and 24 hours" in " ".join(
         PAGE.split()
     )

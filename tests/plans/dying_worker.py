@@ -20,7 +20,7 @@ def main(step: str) -> None:
     from django.conf import settings
 
     from audit import failpoints
-    from plans import telling, webhooks
+    from plans import delivering, telling, webhooks
 
     def act(name: str, key: object) -> None:
         if name == step:
@@ -28,8 +28,9 @@ def main(step: str) -> None:
 
     settings.FAILPOINTS = True
     failpoints.install(act)
-    webhooks.TOTAL_SECONDS, webhooks.LEASE_SLACK = 1.0, timedelta(seconds=0.5)  # type: ignore[misc]
-    webhooks.SCHEDULE = (0, *[0.5] * 9)  # type: ignore[assignment, misc]
+    webhooks.TOTAL_SECONDS = 1.0  # type: ignore[misc]
+    delivering.LEASE_SLACK = timedelta(seconds=0.5)  # type: ignore[misc]
+    delivering.SCHEDULE = (0, *[0.5] * 9)  # type: ignore[assignment, misc]
     telling.tell_all()
     for pk in webhooks.due():
         webhooks.deliver(pk)

@@ -20,7 +20,7 @@ from receiver import Receiver, happened, listening
 from audit import failpoints
 from audit.failpoints import STEPS
 from audit.models import Event
-from plans import telling, webhooks
+from plans import delivering, telling, webhooks
 from plans.management.commands.sweep import Sweeper
 from plans.models import Agent, Delivery, Plan, Webhook
 
@@ -40,8 +40,8 @@ class InjectedError(Exception):
 @pytest.fixture(autouse=True)
 def _short_leases(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhooks, "TOTAL_SECONDS", 1.0)
-    monkeypatch.setattr(webhooks, "LEASE_SLACK", timedelta(seconds=0.5))
-    monkeypatch.setattr(webhooks, "SCHEDULE", (0, *[0.5] * 9))
+    monkeypatch.setattr(delivering, "LEASE_SLACK", timedelta(seconds=0.5))
+    monkeypatch.setattr(delivering, "SCHEDULE", (0, *[0.5] * 9))
 
 
 def test_the_steps_are_steps() -> None:

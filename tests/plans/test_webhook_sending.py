@@ -12,11 +12,12 @@ from standardwebhooks.webhooks import WebhookVerificationError
 
 from audit import actors
 from audit.models import Event
-from plans import receivers, webhooks
+from plans import delivering, receivers, webhooks
 from plans.clock import clock
 from plans.custody import Secret
+from plans.delivering import SCHEDULE
 from plans.models import Agent, Delivery, DeliveryAttempt, Plan, Webhook
-from plans.webhooks import SCHEDULE, deliver, due
+from plans.webhooks import deliver, due
 from tests.faults.raw_target import CHUNKED, Mode, chunk, dripped, head, refused_port, whole
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("calls_in_the_tests_transaction")]
@@ -90,7 +91,7 @@ def test_a_repeat_has_the_same_id_and_body_and_its_own_time(
     line.deliver()
     make_due(line.delivery)
     later = clock() + timedelta(seconds=90)
-    monkeypatch.setattr(webhooks, "clock", lambda: later)
+    monkeypatch.setattr(delivering, "clock", lambda: later)
     line.deliver()
     first, second = line.receiver.messages
     assert (first.id, first.body) == (second.id, second.body)
@@ -256,7 +257,7 @@ def test_no_log_tells_the_secret_or_the_path(
     line.receiver.answers(status(500), status(410))
     line.deliver()
     make_due(line.delivery)
-    claim = webhooks._claim(line.webhook.pk)
+    claim = webhooks.LINE.claim(line.webhook.pk)
     assert claim is not None
     make_due(line.delivery)
     line.deliver()
@@ -371,20 +372,20 @@ def test_sent_again_it_has_a_schedule_of_its_own(line: Line, answered: int) -> N
 
 def test_a_late_success_counts_and_a_late_failure_does_not(line: Line) -> None:
     """An attempt whose lease lapsed comes back after another one has taken over."""
-    slow = webhooks._claim(line.webhook.pk)
+    slow = webhooks.LINE.claim(line.webhook.pk)
     assert slow is not None
-    assert (webhooks._claim(line.webhook.pk), due()) == (None, [])
+    assert (webhooks.LINE.claim(line.webhook.pk), due()) == (None, [])
     make_due(line.delivery)
-    second = webhooks._claim(line.webhook.pk)
+    second = webhooks.LINE.claim(line.webhook.pk)
     assert second is not None
     assert line.log() == [("lost", None), ("open", None)]
     before = line.fresh()[1].next_attempt_at
-    webhooks._write_down(slow, webhooks.Verdict(DeliveryAttempt.Outcome.REFUSED, 500))
+    webhooks.LINE.write_down(slow, delivering.Verdict(DeliveryAttempt.Outcome.REFUSED, 500))
     assert line.fresh()[1].next_attempt_at == before
-    webhooks._write_down(slow, webhooks.Verdict(DeliveryAttempt.Outcome.DELIVERED, 200))
+    webhooks.LINE.write_down(slow, delivering.Verdict(DeliveryAttempt.Outcome.DELIVERED, 200))
     webhook, delivery = line.fresh()
     assert (delivery.status, webhook.lease) == ("delivered", second.lease)
-    webhooks._write_down(second, webhooks.Verdict(DeliveryAttempt.Outcome.REFUSED, 500))
+    webhooks.LINE.write_down(second, delivering.Verdict(DeliveryAttempt.Outcome.REFUSED, 500))
     webhook, delivery = line.fresh()
     assert (delivery.status, webhook.lease) == ("delivered", None)
 
@@ -392,8 +393,8 @@ def test_a_late_success_counts_and_a_late_failure_does_not(line: Line) -> None:
 def test_ten_lost_workers_are_enough(line: Line) -> None:
     """Their tries keep to the schedule, too: it is not given up within minutes."""
     for seconds in (*SCHEDULE[1:], 0):
-        assert webhooks._claim(line.webhook.pk) is not None
-        lease = timedelta(seconds=webhooks.TOTAL_SECONDS) + webhooks.LEASE_SLACK
+        assert webhooks.LINE.claim(line.webhook.pk) is not None
+        lease = timedelta(seconds=webhooks.TOTAL_SECONDS) + delivering.LEASE_SLACK
         wait = max(timedelta(seconds=seconds), lease)
         assert wait_of(line.delivery) == pytest.approx(wait, abs=SECOND)
         make_due(line.delivery)
