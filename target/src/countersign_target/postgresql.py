@@ -82,7 +82,9 @@ class PostgresTransaction(SqlTransaction):
             return cursor.fetchall() if cursor.description else []
 
     def prepare(self) -> None:
-        """Create the tables where they are missing."""
+        """Create the tables, unless they are there: then no right to create is needed."""
+        if self._run("SELECT to_regclass(?), to_regclass(?)", PLANS, KEYS)[0] == (PLANS, KEYS):
+            return
         # CREATE … IF NOT EXISTS alone races.
         self._run(LOCK_SETUP, SETUP_LOCK)
         self._run(SCHEMA)
@@ -137,7 +139,7 @@ class PostgresStore:
         self.pool: Pool = _pool(source, pool_size) if isinstance(source, str) else source
 
     def prepare(self) -> None:
-        """Create the tables; several processes may do so at once."""
+        """Create the tables where they are missing; several processes may do so at once."""
         with self.transaction() as transaction:
             transaction.prepare()
 

@@ -51,11 +51,22 @@ class SqliteTransaction(SqlTransaction):
 
     for_update = ""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self.connection = connection
+    def __init__(self, raw: sqlite3.Connection, connection: Any = None) -> None:
+        self._raw = raw
+        self.connection: Any = raw if connection is None else connection
+
+    def prepare(self) -> None:
+        """Create the tables where they are missing."""
+        for statement in filter(str.strip, SCHEMA.split(";")):
+            self._run(statement)
+
+    def begin(self) -> None:
+        """Become the writer now, in a transaction that began as a reader."""
+        # Changes no row, and waits for the lock of a write all the same.
+        self._run(f"DELETE FROM {KEYS} WHERE 0")
 
     def _run(self, statement: str, *values: Any) -> Sequence[Sequence[Any]]:
-        cursor = self.connection.cursor()
+        cursor = self._raw.cursor()
         # The owner's connection may have a row factory of its own.
         cursor.row_factory = None
         return cursor.execute(statement, values).fetchall()
@@ -86,6 +97,13 @@ class SqliteTransaction(SqlTransaction):
         return self._plan(rows[0], self.now()) if rows else None
 
 
+def is_locked(error: BaseException | None) -> bool:
+    """Whether another connection held the file for too long."""
+    locked = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    # The high bits say more than is of use here.
+    return isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF in locked
+
+
 class SqliteStore:
     """A SQLite file. A connection for each transaction, so threads and processes may share it.
 
@@ -101,7 +119,7 @@ class SqliteStore:
         """Create the tables; readers and the writer do not block each other from then on (WAL)."""
         with self._connection() as connection:
             connection.execute("PRAGMA journal_mode = WAL")
-            connection.executescript(SCHEMA)
+            SqliteTransaction(connection).prepare()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[SqliteTransaction]:
@@ -116,7 +134,7 @@ class SqliteStore:
                     raise
                 connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            if is_locked(error):
                 raise StoreAway("the file stays locked") from None
             raise
 
