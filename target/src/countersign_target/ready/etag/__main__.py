@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -82,6 +83,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(settings: EtagSettings) -> None:
+    # The store holds the objects as they were planned from: nobody else's business.
+    os.umask(0o077)
     target = target_of(settings)
     with target.store.transaction() as transaction:
         transaction.connection.execute(LAPSE)

@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from countersign_target import Change, Conflict, Later, Plan, Problem
+from countersign_target import (
+    Applied,
+    Change,
+    Later,
+    NotApplied,
+    Outcome,
+    Plan,
+    Problem,
+    Unknown,
+)
 from countersign_target.ready.etag import difference
 from countersign_target.ready.etag.config import Change as Operation
 from countersign_target.ready.etag.http import Answer
 from countersign_target.ready.etag.reading import Seen
+from countersign_target.verdicts import conflict
 
 # What these say is sure: the API did not do it. Everything else proves nothing.
 REFUSALS: Final = frozenset({400, 401, 403, 405, 406, 411, 413, 414, 415, 421, 422, 428, 431, 501})
@@ -21,26 +31,32 @@ LONGEST_WAIT: Final = 300
 type Look = Callable[[], Seen]
 
 
-def unknown(detail: str) -> Problem:
-    """504: the write may have been carried out. Nothing is stored but that it was sent."""
-    return Problem(504, "outcome-unknown", f"It is not known whether the API did it: {detail}.")
+def unknown(detail: str) -> Unknown:
+    """The write may have been carried out: nothing is stored but that it was sent."""
+    return Unknown(f"It is not known whether the API did it: {detail}.")
 
 
-def done(plan: Plan, answer: Answer, look: Look) -> dict[str, Any]:
-    """The result of a write that the API says it did; `unknown` when what it says is no proof.
+def done(plan: Plan, answer: Answer, look: Look) -> Applied | Unknown:
+    """What a write came to that the API says it did; `Unknown` when what it says is no proof.
 
     200 and 201 with a JSON object, or 204 and empty ones, with another ETag than before.
     """
     if answer.status not in (200, 201, 204):
-        raise unknown(f"it answered {answer.status}, which promises nothing")
+        return unknown(f"it answered {answer.status}, which promises nothing")
     if answer.body and answer.document is None:
-        raise unknown("it answered something that is no JSON object")
+        return unknown("it answered something that is no JSON object")
     seen = _after(answer, look)
     if seen is None:
-        return {"object": plan.covers[0], "etag": None, "fields": {}, "settled_by": "answer"}
+        bare: dict[str, Any] = {
+            "object": plan.covers[0],
+            "etag": None,
+            "fields": {},
+            "settled_by": "answer",
+        }
+        return Applied(bare)
     if seen.etag == plan.details["etag"]:
-        raise unknown("it says yes, and its ETag says that nothing changed")
-    return result(plan, seen, "answer")
+        return unknown("it says yes, and its ETag says that nothing changed")
+    return Applied(result(plan, seen, "answer"))
 
 
 def _after(answer: Answer, look: Look) -> Seen | None:
@@ -79,45 +95,53 @@ def _planned(plan: Plan) -> list[tuple[str, Any]]:
     return [(action["field"], action["to"]) for action in plan.actions]
 
 
-def conflict(plan: Plan, answer: Answer, operation: Operation, look: Look) -> Problem:
-    """What to raise for an answer that is no success, to the first write of a plan."""
+def refused(plan: Plan, answer: Answer, operation: Operation, look: Look) -> Outcome:
+    """What an answer means that is no success, to the first write of a plan. Raises Later."""
     status = answer.status
     if status == 429:
-        return Later("The API asks to come later.", _wait(answer))
+        raise Later("The API asks to come later.", _wait(answer))
     if status in GONE:
-        return Conflict([Change(ETAG, plan.details["etag"], None, plan.covers[0])])
+        return NotApplied(conflict(plan, [_etag(plan, None)]))
     if status == 412:
         return _not_the_same(plan, operation, look)
     if status in REFUSALS:
-        return Problem(422, "api-refused", f"The API answered {status}. {_words(answer)}".strip())
+        words = f"The API answered {status}. {_words(answer)}".strip()
+        return NotApplied(Problem(422, "api-refused", words))
     return unknown(f"it answered {status}")
 
 
-def _not_the_same(plan: Plan, operation: Operation, look: Look) -> Problem:
+def _not_the_same(plan: Plan, operation: Operation, look: Look) -> NotApplied:
     """412: certainly not applied. The state of now says which fields moved."""
     try:
         seen = look()
     except Problem:
-        return Conflict([Change(ETAG, plan.details["etag"], None, plan.covers[0])])
-    if seen.etag == plan.details["etag"]:
-        return Problem(
+        return NotApplied(conflict(plan, [_etag(plan, None)]))
+    if seen.etag != plan.details["etag"]:
+        return moved(plan, seen, operation)
+    return NotApplied(
+        Problem(
             422,
             "if-match-refused",
             "The API refuses If-Match with the very ETag that it gives out: its reads and its"
             " writes do not agree, or something between rewrites one of them.",
         )
-    return moved(plan, seen, operation)
-
-
-def moved(plan: Plan, seen: Seen, operation: Operation) -> Conflict:
-    """The conflict, naming the fields; where only ignored ones moved, those, else the ETag."""
-    found = difference.moved(
-        plan.covers[0], plan.details["document"], seen.document, operation.ignored
     )
+
+
+def moved(plan: Plan, seen: Seen, operation: Operation) -> NotApplied:
+    """The conflict, naming the fields; where only ignored ones moved, those, else the ETag."""
     changes = [
-        Change(each["path"], each["planned"], each["current"], each["target"]) for each in found
+        Change(each["path"], each["planned"], each["current"], each["target"])
+        for each in difference.moved(
+            plan.covers[0], plan.details["document"], seen.document, operation.ignored
+        )
     ]
-    return Conflict(changes or [Change(ETAG, plan.details["etag"], seen.etag, plan.covers[0])])
+    return NotApplied(conflict(plan, changes or [_etag(plan, seen.etag)]))
+
+
+def _etag(plan: Plan, current: str | None) -> Change:
+    """What can be named where the fields cannot."""
+    return Change(ETAG, plan.details["etag"], current, plan.covers[0])
 
 
 def _wait(answer: Answer) -> int:

@@ -16,7 +16,6 @@ from countersign_target import (
     Action,
     Applied,
     Later,
-    NotApplied,
     Outcome,
     Plan,
     Planned,
@@ -32,9 +31,9 @@ from countersign_target.ready.etag.config import ApiSettings, Change, SettleBy
 from countersign_target.ready.etag.http import Api, NoAnswer, NotSent
 from countersign_target.ready.etag.judging import (
     as_planned,
-    conflict,
     done,
     moved,
+    refused,
     result,
     unknown,
 )
@@ -87,7 +86,7 @@ class Etagged:
             if not difference.is_below(path, silent)
         }
 
-    def apply(self, plan: Plan) -> dict[str, Any] | Outcome:
+    def apply(self, plan: Plan) -> Outcome:
         """Send the write, on the condition that the object is still as it was planned from."""
         again = plan.sends > 1
         try:
@@ -101,13 +100,13 @@ class Etagged:
         except NotSent as fault:
             raise Later(f"The API cannot be reached: {fault}.") from None
         except NoAnswer as fault:
-            raise unknown(str(fault)) from None
+            return unknown(str(fault))
         if 200 <= answer.status < 300:
             return done(plan, answer, lambda: self._seen(plan.inputs))
         if again:
             # It may be refused because of what the earlier try did: only the state can tell.
             return self.look(plan)
-        raise conflict(plan, answer, self.change, lambda: self._seen(plan.inputs))
+        return refused(plan, answer, self.change, lambda: self._seen(plan.inputs))
 
     def _body(self, plan: Plan) -> dict[str, Any]:
         patch = plan.details["patch"]
@@ -142,7 +141,7 @@ class Etagged:
                 if now == plan.plan_id:
                     return Applied(result(plan, seen, "marker"))
                 if now == was:
-                    return NotApplied(moved(plan, seen, self.change))
+                    return moved(plan, seen, self.change)
             case SettleBy.STATE if as_planned(plan, seen):
                 return Applied(result(plan, seen, "state"))
         return Unknown(

@@ -1,0 +1,140 @@
+"""Ready targets and the API behind one, each in a process of its own, and words for their tests."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+from uuid import uuid4
+
+import httpx
+
+ROOT = Path(__file__).resolve().parents[3]
+APP_TOKEN, AGENT_TOKEN = "ready-app-token", "ready-agent-token"
+
+
+class Ready:
+    """A ready target seen over HTTP, by the app (`app`) and by the agent (`agent`)."""
+
+    def __init__(self, module: str, file: Path, operation: str, **environment: str) -> None:
+        self.command = [sys.executable, "-m", f"countersign_target.ready.{module}", str(file)]
+        self.environment = os.environ | {
+            "PYTHONPATH": str(ROOT / "target" / "src"),
+            "APP_TOKEN": APP_TOKEN,
+            "AGENT_TOKEN": AGENT_TOKEN,
+            **environment,
+        }
+        self.operation = operation
+        self.start()
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            self.command, cwd=ROOT, env=self.environment, stdout=subprocess.PIPE, text=True
+        )
+        self.url = address(self.process.stdout)
+        self.app = self._client(APP_TOKEN)
+        self.agent = self._client(AGENT_TOKEN)
+
+    def _client(self, token: str) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {token}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=20, trust_env=False)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
+        """End it, and wait until it is gone."""
+        self.app.close()
+        self.agent.close()
+        self.process.send_signal(number)
+        code = self.process.wait(20)
+        if self.process.stdout:
+            self.process.stdout.close()
+        return code
+
+    def dry_run(self, **inputs: Any) -> httpx.Response:
+        return self.agent.post(f"/{self.operation}/dry_run", json=inputs)
+
+    def plan(self, **inputs: Any) -> dict[str, Any]:
+        answer = self.dry_run(**inputs)
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+    def commit(
+        self, plan: dict[str, Any], key: str = "", client: httpx.Client | None = None
+    ) -> httpx.Response:
+        body = {name: plan[name] for name in ("plan_token", "input_fingerprint")}
+        headers = {"Idempotency-Key": key or f"idem_{uuid4()}"}
+        return (client or self.app).post(f"/{self.operation}/commit", json=body, headers=headers)
+
+    def read(self, plan: dict[str, Any]) -> dict[str, Any]:
+        answer = self.app.get(f"/plans/{plan['plan_id']}")
+        assert answer.status_code == 200, answer.text
+        return dict(answer.json())
+
+
+def address(output: IO[str] | None) -> str:
+    """The last word of the first line that a process prints."""
+    first = output.readline() if output else ""
+    assert "http://" in first, f"it did not start: {first}"
+    return first.strip().rpartition(" ")[2]
+
+
+class Customers:
+    """The API as its owner sees it: makes customers, moves them, orders faults, has the ledger."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.client = httpx.Client(base_url=url, timeout=20, trust_env=False)
+        self.token = "customers-api-token"
+
+    def new(self, **document: Any) -> str:
+        """A customer that nobody else touches."""
+        number = uuid4().hex[:12]
+        usual = {
+            "id": number,
+            "email": "ada@example.com",
+            "credit_cents": 1000,
+            "limit_cents": 5000,
+        }
+        address = {"address": {"city": "Oslo", "street": "Gate 1"}, "updated_at": "t1"}
+        self.move(number, **(usual | address | document))
+        return number
+
+    def move(self, number: str, **patch: Any) -> None:
+        """Another writer."""
+        self._post("/_move", {"id": number, "patch": patch})
+
+    def delete(self, number: str) -> None:
+        self._post("/_delete", {"id": number})
+
+    def arm(self, **faults: Any) -> None:
+        """How the next read and the next write go wrong."""
+        self._post("/_faults", faults)
+
+    def _post(self, path: str, body: dict[str, Any]) -> None:
+        assert self.client.post(path, json=body).status_code == 200
+
+    def now(self, number: str) -> dict[str, Any]:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        return dict(self.client.get(f"/customers/{number}", headers=headers).json())
+
+    def writes(self, number: str) -> list[dict[str, Any]]:
+        """What was really carried out."""
+        items = self.client.get("/_ledger").json()["items"]
+        return [item for item in items if item["id"] == number]
+
+
+@contextmanager
+def customers() -> Iterator[Customers]:
+    """The API on a free port, until the block ends."""
+    script = Path(__file__).with_name("customers_api.py")
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as run:
+        world = Customers(address(run.stdout))
+        try:
+            yield world
+        finally:
+            world.client.close()
+            run.kill()
