@@ -53,6 +53,8 @@ class Action(StrEnum):
     TASK_ENDED = "task.ended"
     CIRCUIT_OPENED = "circuit.opened"
     CIRCUIT_CLOSED = "circuit.closed"
+    CONTRACT_TEST_ASKED = "contract.test_asked"
+    CONTRACT_TESTED = "contract.tested"
     TARGET_ALARM = "target.alarm"
     EMERGENCY_STOPPED = "emergency.stopped"
     EMERGENCY_RELEASE_ASKED = "emergency.release_asked"

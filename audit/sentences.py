@@ -100,6 +100,8 @@ SENTENCES: Final[dict[str, str]] = {
     A.TASK_ENDED: "{actor} ended task {task} with {count} plans",
     A.CIRCUIT_OPENED: "Nothing more is sent to {target}{because}",
     A.CIRCUIT_CLOSED: "{actor} lets commits go to {target} again{because}",
+    A.CONTRACT_TEST_ASKED: "{actor} asked for a test of the contract of {target}",
+    A.CONTRACT_TESTED: "The contract of {target} was tested: {outcome}",
     A.EMERGENCY_STOPPED: "{actor} stopped all sending{because}",
     A.EMERGENCY_RELEASE_ASKED: "{actor} asked to let commits be sent again{because}",
     A.EMERGENCY_RELEASED: "{actor} lets commits be sent again, as {asked_by} had asked{because}",

@@ -2,6 +2,7 @@
 
 from plans.models.agents import Agent, ApiKey
 from plans.models.attempts import Attempt
+from plans.models.contract_runs import ContractRun
 from plans.models.deliveries import Delivery, DeliveryAttempt, ToldUpTo, Webhook
 from plans.models.intents import Intent
 from plans.models.plans import Evidence, Plan
@@ -15,6 +16,7 @@ __all__ = [
     "Agent",
     "ApiKey",
     "Attempt",
+    "ContractRun",
     "CountedUpTo",
     "Counter",
     "Delivery",

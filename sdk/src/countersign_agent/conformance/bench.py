@@ -88,7 +88,7 @@ class Bench:
             self._silent = 0
             return exchange
         if isinstance(exchange, NotSent):
-            raise Over("the target cannot be reached")
+            raise Over(f"the target cannot be reached ({exchange.reason})")
         with self._lock:
             self._silent += 1
         where = f"{call.method} {call.path}"
@@ -103,6 +103,8 @@ class Bench:
         return self.send(Call("POST", self.subject.dry_run(), body, headers or {}, who))
 
     def read(self, plan_id: str, *, who: Who = Who.APP) -> Answer:
+        if not self.subject.plan_path:
+            raise NotRun("needs a way to read plans back (plan_path)")
         return self.send(Call("GET", self.subject.plan(plan_id), who=who))
 
     def commit(

@@ -53,6 +53,8 @@ def _no_plan(bench: Bench, answer: Answer) -> Iterator[str]:
 
 def read_back(bench: Bench) -> Iterator[str]:
     """T-2: what is read back is what was planned."""
+    if not bench.subject.plan_path:
+        raise Wrong("plans cannot be read back: nothing that people see can be verified")
     plan = bench.plan()
     answer = bench.read(plan.plan_id)
     if answer.status != 200:

@@ -51,6 +51,8 @@ def check_target(
 
 def _begin(bench: Bench) -> tuple[str, str]:
     """Why nothing can be checked, which is ours to mend; and what checks of plans lack."""
+    if not bench.subject.inputs:
+        return "there are no inputs to make a plan with", ""
     try:
         found = bench.plan_or_answer()
     except Over as end:
