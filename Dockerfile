@@ -16,6 +16,8 @@ COPY config config
 COPY audit audit
 COPY plans plans
 COPY approvals approvals
+# The contract's checks, which targets' owners run without this product.
+COPY sdk/src sdk/src
 COPY templates templates
 COPY static static
 # Collecting needs settings, not servers: these addresses are never called.

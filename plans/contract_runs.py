@@ -80,7 +80,7 @@ def due(head_start: timedelta) -> list[int]:
     return list(rows.order_by("due_at").values_list("pk", flat=True))
 
 
-def run(pk: int) -> None:
+def conduct(pk: int) -> None:
     """Make the checks and store what they found. Any number of calls make one run (Q-1)."""
     claimed = _claim(pk)
     if claimed is None:

@@ -21,6 +21,7 @@ from django.db import transaction
 from audit import actors, seals
 from plans import (
     committing,
+    contract_runs,
     counting,
     expiry,
     intents,
@@ -57,6 +58,7 @@ class Lane(StrEnum):
     TELLS = "tells"
     SEALS = "seals"
     COUNTS = "counts"
+    CHECKS = "checks"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ def due_work() -> list[Work]:
         (replanning.run, partial(replanning.due, HEAD_START), Lane.READS),
         (make_others_stale, committed_over_others, Lane.ROWS),
         (webhooks.deliver, webhooks.due, Lane.HOOKS),
+        (contract_runs.conduct, partial(contract_runs.due, HEAD_START), Lane.CHECKS),
     )
     work = [Work(act, pk, lane) for act, find, lane in finders for pk in find()]
     return work + [Work(end_lifespan, pk, Lane.ROWS) for pk in outlived()]

@@ -8,7 +8,7 @@ import structlog
 from celery import Task, shared_task
 from django.db import transaction
 
-from plans import replanning, sweeper, verification, webhooks
+from plans import contract_runs, replanning, sweeper, verification, webhooks
 from plans.models import Plan
 from plans.outcomes import Kind
 from plans.status import REPLANNED, Status
@@ -39,6 +39,12 @@ def run_replan(pk: int) -> None:
 def deliver_webhook(pk: int) -> None:
     """Rung when a person wants something sent again; all else the sweep finds (W-1)."""
     webhooks.deliver(pk)
+
+
+@shared_task
+def check_contract(pk: int) -> None:
+    """A person asked; bounded by the run's own time."""
+    contract_runs.conduct(pk)
 
 
 def ring_for(plan: Plan) -> None:
