@@ -5,18 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from typing import Final
+from typing import Any, Final, cast
 
 from django.contrib.auth.models import Group, User
 from django.contrib.postgres.aggregates import ArrayAgg
-from django.db.models import Exists, OuterRef
+from django.db.models import BigIntegerField, Exists, OuterRef, QuerySet, UUIDField
 
 from approvals import access
 from approvals.models import Comment, Decision
 from approvals.oversight import ReviewOversight
 from approvals.policies.demands import Demands
 from approvals.policies.tallies import Tally, tally
+from audit.figures import Lines
 from audit.models import Event
+from audit.statements import Slot, Statement
 from plans import emergency, health
 from plans.clock import clock
 from plans.health import Health
@@ -144,33 +146,62 @@ class Papers:
 
 def read(plan: Plan, person: User) -> Papers:
     """The papers of a plan that this person may see: fifteen queries, whatever it holds."""
+    of_plan, of_target, of_intent = {"pk": plan.pk}, {"pk": plan.target_id}, {"pk": plan.intent_id}
     return Papers(
         plan=plan,
         person=person,
         now=clock(),
         objection=access.objection(person, plan),
         all_revisions=_revisions(plan),
-        attempts=list(plan.attempts.all()),
-        evidence_rows=list(plan.evidence.all()),
-        comments=list(plan.comments.select_related("person")),
-        events=list(Event.objects.filter(intent_id=plan.intent_id)[:EVENTS_SHOWN]),
+        attempts=_ATTEMPTS.all(**of_plan),
+        evidence_rows=_EVIDENCE.all(**of_plan),
+        comments=_COMMENTS.all(**of_plan),
+        events=_EVENTS.all(**of_intent),
         others=_others(plan),
-        waiting=Replan.objects.waiting().filter(intent=plan.intent_id).first(),
-        reviewers=_reviewers(plan),
-        groups=list(plan.target.reviewers.order_by("name").values_list("name", flat=True)),
+        waiting=_WAITING.first(**of_intent),
+        reviewers=[Reviewer(pk, name, frozenset(g)) for pk, name, g in _REVIEWERS.all(**of_target)],
+        groups=[name for (name,) in _GROUPS.all(**of_target)],
         stop=emergency.current(),
         health=health.of([plan.target_id])[plan.target_id],
     )
 
 
+_PK: Final = Slot("pk", BigIntegerField())
+_INTENT: Final = Slot("pk", UUIDField())
+_ATTEMPTS: Final = Statement(lambda: Attempt.objects.filter(plan=_PK))
+_EVIDENCE: Final = Statement(lambda: Evidence.objects.filter(plan=_PK))
+_COMMENTS: Final = Statement(lambda: Comment.objects.select_related("person").filter(plan=_PK))
+_EVENTS: Final = Statement(lambda: Event.objects.filter(intent_id=_INTENT)[:EVENTS_SHOWN])
+_WAITING: Final = Statement(
+    lambda: Replan.objects.waiting().filter(intent=_INTENT), spelled_out=True
+)
+_REVISIONS: Final = Statement(
+    lambda: (
+        Plan.objects.with_names()
+        .select_related("target", "operation", "agent__owner", "intent", "replan", "made_by")
+        .filter(intent=_INTENT)
+        .order_by("revision")
+    )
+)
+_DECISIONS: Final = Statement(
+    lambda: (
+        Decision.objects.select_related("person")
+        .filter(plan__intent=_INTENT)
+        .order_by("plan", "pk")
+    )
+)
+
+
 def _revisions(plan: Plan) -> list[Plan]:
     """Every plan of the intent, with what the comparison of two of them needs."""
-    rows = Plan.objects.with_names().filter(intent=plan.intent_id).order_by("revision")
-    return list(
-        rows.select_related(
-            "target", "operation", "agent__owner", "intent", "replan", "made_by"
-        ).prefetch_related("decisions__person")
-    )
+    found = _REVISIONS.all(pk=plan.intent_id)
+    decisions = _DECISIONS.all(pk=plan.intent_id)
+    for revision in found:
+        # As prefetch_related leaves them, but from a statement that is composed once.
+        own: Any = Decision.objects.all()
+        own._result_cache = [d for d in decisions if d.plan_id == revision.pk]
+        cast("Any", revision)._prefetched_objects_cache = {"decisions": own}
+    return found
 
 
 def _others(plan: Plan) -> list[Plan]:
@@ -181,12 +212,16 @@ def _others(plan: Plan) -> list[Plan]:
     return list(rows.only("plan_id", "title", "status", "decide_by")[: OTHERS_NAMED + 1])
 
 
-def _reviewers(plan: Plan) -> list[Reviewer]:
+def _reviewers() -> QuerySet[User, Any]:
     """Active people in the target's reviewer groups, each once, with all their groups."""
-    reviews = Group.objects.filter(user=OuterRef("pk"), reviewed_targets=plan.target_id)
+    reviews = Group.objects.filter(user=OuterRef("pk"), reviewed_targets=_PK)
     people = User.objects.filter(Exists(reviews), is_active=True)
     named = people.annotate(group_names=ArrayAgg("groups__name"))
     rows = named.order_by("username").values_list("pk", "username", "group_names")
-    return [
-        Reviewer(pk, name, frozenset(groups)) for pk, name, groups in rows[: REVIEWERS_NAMED + 1]
-    ]
+    return rows[: REVIEWERS_NAMED + 1]
+
+
+_REVIEWERS: Final = Lines(_reviewers)
+_GROUPS: Final = Lines(
+    lambda: Group.objects.filter(reviewed_targets=_PK).order_by("name").values_list("name")
+)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Final
 
 from django.contrib.auth.models import User
-from django.db.models import Exists, F, Q, QuerySet
+from django.db.models import BigIntegerField, Exists, F, Q, QuerySet
 from django.urls import reverse
 
 from approvals.models import Decision
 from audit.models import ClockTimestamp
+from audit.statements import Slot, Statement
 from plans.models import EmergencyStop, Plan
 from plans.status import Status
 
@@ -80,14 +83,21 @@ def tray(user: User) -> list[Progress]:
 
     What stays until it is put away comes first, then the newest.
     """
+    held: Callable[[Decision], bool] = attrgetter("held")
+    lines = [progress(mine, held=held(mine)) for mine in _TRAY.all(person=user.pk)]
+    return sorted(lines, key=lambda line: not line.dismissable)
+
+
+def _tray() -> QuerySet[Decision]:
     mine = _shown_in_tray(ClockTimestamp()).filter(
-        person=user, round=F("plan__round"), dismissed=False
+        person=Slot("person", BigIntegerField()), round=F("plan__round"), dismissed=False
     )
     held = EmergencyStop.objects.filter(stopped_at__isnull=False)
     rows = mine.select_related("plan__target", "plan__replaced_by").only(*_FIELDS)
-    wanted = rows.annotate(held=Exists(held)).order_by("-pk")[:SHOWN]
-    lines = [progress(decision, held=decision.held) for decision in wanted]
-    return sorted(lines, key=lambda line: not line.dismissable)
+    return rows.annotate(held=Exists(held)).order_by("-pk")[:SHOWN]
+
+
+_TRAY: Final = Statement(_tray)
 
 
 def _shown_in_tray(now: ClockTimestamp) -> QuerySet[Decision]:

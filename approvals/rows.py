@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import lru_cache
 from typing import Final
 
 from django.contrib.auth.models import User
@@ -32,7 +33,11 @@ _TONES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`decide_in_ms` is None where nothing runs out; `at` then says since when."""
+    """`decide_in_ms` is None where nothing runs out; `at` then says since when.
+
+    `alike`: how many plans besides its own stand in this row, `likeness` what they have in common;
+    `opened`: they follow it, each `within` this row, as many of them as `opened` says.
+    """
 
     key: str
     title: str
@@ -45,6 +50,10 @@ class Row:
     window_ms: int = 0
     badges: list[tuple[str, str]] = field(default_factory=list)
     plan_again: str = ""
+    alike: int = 0
+    likeness: str = ""
+    opened: int = 0
+    within: bool = False
 
     @property
     def soon(self) -> bool:
@@ -59,14 +68,21 @@ class Row:
 def rows(page: Page, tab: Tab, user: User) -> list[Row]:
     if tab is Tab.REPLANNING:
         return [_of_replan(replan) for replan in page.replans]
-    return [_of_plan(found, tab, user, page.now) for found in page.plans]
+    shown = ((each, each is not found) for found in page.plans for each in (found, *found.others))
+    return [_of_plan(found, tab, user, page.now, within=within) for found, within in shown]
 
 
 def url_of(plan: Plan) -> str:
-    return reverse("plan", args=[plan.target.name, plan.plan_id])
+    """Names and plan IDs hold nothing that an address would have to escape (BI-29)."""
+    return f"{_address_of(plan.target.name)}{plan.plan_id}/"
 
 
-def _of_plan(found: Found, tab: Tab, user: User, now: datetime) -> Row:
+@lru_cache(maxsize=1024)
+def _address_of(target: str) -> str:
+    return reverse("plan", args=[target, "-"]).removesuffix("-/")
+
+
+def _of_plan(found: Found, tab: Tab, user: User, now: datetime, *, within: bool) -> Row:
     plan = found.plan
     waits = plan.status == Status.PENDING and found.part is not Part.PARKED
     return Row(
@@ -80,6 +96,10 @@ def _of_plan(found: Found, tab: Tab, user: User, now: datetime) -> Row:
         window_ms=plan.window_ms if waits and tab is Tab.NEEDS_ME else 0,
         badges=_badges(found, tab, user),
         plan_again=_plan_again(plan) if found.part is Part.PARKED else "",
+        alike=found.alike - 1,
+        likeness=plan.likeness if found.alike > 1 else "",
+        opened=len(found.others),
+        within=within,
     )
 
 
@@ -101,9 +121,9 @@ def _badges(found: Found, tab: Tab, user: User) -> list[tuple[str, str]]:
     plan, part = found.plan, found.part
     if tab is Tab.DONE:
         return [(_TONES.get(Status(plan.status), "quiet"), plan.get_status_display())]
+    badges = [("info", f"{found.alike} alike")] if found.alike > 1 else []
     if part is Part.PARKED:
-        return [("quiet", "plan on open")]
-    badges: list[tuple[str, str]] = []
+        return [*badges, ("quiet", "plan on open")]
     if plan.status != Status.PENDING:
         badges.append((_TONES.get(Status(plan.status), "quiet"), plan.get_status_display()))
     elif plan.agent.owner_id == user.pk:

@@ -16,6 +16,7 @@ from django.db import OperationalError, connection, transaction
 from audit.actions import Action
 from audit.actors import Actor
 from audit.recording import Subject, record
+from audit.statements import Statement
 from plans.clock import clock
 from plans.errors import InvalidNote, NotDecidable, NoteRequired, SecondPersonRequired
 from plans.models import Attempt, EmergencyStop
@@ -48,9 +49,12 @@ def reason_to_hold() -> str | None:
     return reason
 
 
+_STOPPED: Final = Statement(lambda: EmergencyStop.objects.filter(stopped_at__isnull=False))
+
+
 def current() -> EmergencyStop | None:
     """The stop that is on, for pages; None: commits are sent."""
-    return EmergencyStop.objects.filter(stopped_at__isnull=False).first()
+    return _STOPPED.first()
 
 
 @retried
