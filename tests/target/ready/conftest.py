@@ -1,14 +1,20 @@
-"""The API, and an ETag target for each way of settling, all in processes of their own."""
+"""An API and a database, and the ready targets on them, in processes of their own."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import uuid4
 
+import psycopg
 import pytest
+from psycopg import conninfo, sql
+from psycopg.rows import dict_row
 
-from tests.target.ready import etag_files
-from tests.target.ready.processes import Customers, Ready, customers
+from config import embedded
+from tests.target.ready import etag_files, postgres_files
+from tests.target.ready.processes import Accounts, Customers, Ready, customers
 
 type MakeTarget = Callable[..., Ready]
 
@@ -42,3 +48,42 @@ def start_etag_target(api: Customers, folder: Path, **choices: object) -> Ready:
     path = folder / "target.toml"
     path.write_text(etag_files.file(api.url, str(folder / "plans.sqlite3"), **choices))  # type: ignore[arg-type]
     return Ready("etag", path, "change_customer", CUSTOMERS_TOKEN=api.token)
+
+
+@pytest.fixture(scope="session")
+def accounts_url() -> Iterator[str]:
+    """A database of the tests' own server, with the tables of an application in it."""
+    named = os.environ.get("DATABASE_URL") or embedded.Cluster().urls()["postgres"]
+    server = conninfo.make_conninfo(named, dbname="postgres")
+    name = f"test_countersign_accounts_{uuid4().hex[:12]}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    url = conninfo.make_conninfo(server, dbname=name)
+    with psycopg.connect(url) as connection:
+        connection.execute(postgres_files.TABLES.encode())
+    yield url
+    with psycopg.connect(server, autocommit=True) as connection:
+        drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+        connection.execute(drop.format(sql.Identifier(name)))
+
+
+@pytest.fixture(scope="session")
+def sql_target(accounts_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
+    """The PostgreSQL target with every operation; `target.operation` chooses one."""
+    target = start_sql_target(accounts_url, tmp_path_factory.mktemp("sql"))
+    yield target
+    assert target.stop() == 0
+
+
+def start_sql_target(accounts_url: str, folder: Path, operation: str = "pay") -> Ready:
+    """One on the same database."""
+    path = folder / "target.toml"
+    path.write_text(postgres_files.FULL)
+    return Ready("postgres", path, operation, ACCOUNTS_DATABASE_URL=accounts_url)
+
+
+@pytest.fixture(scope="session")
+def accounts(accounts_url: str) -> Iterator[Accounts]:
+    """The tables as their owner sees them."""
+    with psycopg.connect(accounts_url, autocommit=True, row_factory=dict_row) as connection:
+        yield Accounts(connection)

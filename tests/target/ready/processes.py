@@ -13,6 +13,8 @@ from typing import IO, Any
 from uuid import uuid4
 
 import httpx
+import psycopg
+from psycopg.rows import DictRow
 
 ROOT = Path(__file__).resolve().parents[3]
 APP_TOKEN, AGENT_TOKEN = "ready-app-token", "ready-agent-token"
@@ -54,6 +56,11 @@ class Ready:
             self.process.stdout.close()
         return code
 
+    def doing(self, operation: str) -> Ready:
+        """The same target; from here on this is what it is asked for."""
+        self.operation = operation
+        return self
+
     def dry_run(self, **inputs: Any) -> httpx.Response:
         return self.agent.post(f"/{self.operation}/dry_run", json=inputs)
 
@@ -80,6 +87,39 @@ def address(output: IO[str] | None) -> str:
     first = output.readline() if output else ""
     assert "http://" in first, f"it did not start: {first}"
     return first.strip().rpartition(" ")[2]
+
+
+class Accounts:
+    """The tables as their owner sees them."""
+
+    def __init__(self, connection: psycopg.Connection[DictRow]) -> None:
+        self.connection = connection
+
+    def new(self, seats: int = 0, **columns: Any) -> int:
+        """An account that nobody else touches."""
+        row = self.run(
+            "INSERT INTO accounts (holder, note, credit) VALUES (%s, %s, %s) RETURNING id",
+            columns.get("holder", f"holder-{uuid4().hex[:8]}"),
+            columns.get("note", ""),
+            columns.get("credit", "10.50"),
+        )
+        for number in range(1, seats + 1):
+            self.run("INSERT INTO seats VALUES (%s, %s, 'Ada')", row["id"], number)
+        return int(row["id"])
+
+    def run(self, statement: str, *values: Any) -> dict[str, Any]:
+        """One statement; its first row."""
+        cursor = self.connection.execute(statement.encode(), values)
+        return (cursor.fetchone() if cursor.description else None) or {}
+
+    def now(self, number: int) -> dict[str, Any]:
+        return self.run("SELECT * FROM accounts WHERE id = %s", number)
+
+    def writes(self, number: int) -> int:
+        """How often the row was written, by what the trigger noted."""
+        return int(
+            self.run("SELECT count(*) AS n FROM account_log WHERE account_id = %s", number)["n"]
+        )
 
 
 class Customers:
