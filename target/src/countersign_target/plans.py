@@ -106,10 +106,9 @@ def depended_on(covered: Covered, actions: Sequence[Mapping[str, Any]]) -> Cover
 def differences(planned: Covered, current: Covered, *, whole: bool = True) -> list[Change]:
     """Every value that is another one now. Not `whole`: `current` names only what was looked at."""
     changes = []
-    for target, values in planned.items():
-        if target not in current and not whole:
-            continue
-        now = current.get(target, {})
+    # An object that was not there when it was planned is a difference too.
+    for target in dict.fromkeys([*planned, *current]) if whole else current:
+        values, now = planned.get(target, {}), current.get(target, {})
         changes += [
             Change(path, values.get(path), now.get(path), target)
             for path in dict.fromkeys([*values, *now])

@@ -22,15 +22,15 @@ from countersign_target.ready.settings import ConfigurationError
 from countersign_target.serving import serve
 
 NAME = "postgres-target"
+type Pool = ConnectionPool[psycopg.Connection[Any]]
 
 
-def target_of(settings: PostgresSettings) -> Target:
+def target_of(settings: PostgresSettings, pool: Pool) -> Target:
     """The target that a file describes; its two tables are made where they are missing."""
-    _prepare(settings)
     service = settings.service
     return Target(
         NAME,
-        PostgresStore(_pool(settings)),
+        PostgresStore(pool),
         Credentials(app=service.app_token, agent=service.agent_token),
         [
             Operation(
@@ -60,7 +60,7 @@ def _prepare(settings: PostgresSettings) -> None:
         raise ConfigurationError(f"database.url: {type(fault).__name__}: no connection") from None
 
 
-def _pool(settings: PostgresSettings) -> ConnectionPool[psycopg.Connection[Any]]:
+def _pool(settings: PostgresSettings) -> Pool:
     given = {
         "search_path": f"{settings.schema},public",
         "statement_timeout": str(settings.statement_timeout),
@@ -89,12 +89,14 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     try:
         settings = read_settings(given.file)
-        target = target_of(settings)
+        _prepare(settings)
     except ConfigurationError as error:
         print(f"{given.file}: {error}", file=sys.stderr)
         return 2
-    if not given.check:
-        serve(target, settings.service.host, settings.service.port)
+    with _pool(settings) as pool:
+        target = target_of(settings, pool)
+        if not given.check:
+            serve(target, settings.service.host, settings.service.port)
     return 0
 
 

@@ -64,7 +64,7 @@ def _written(connection: Connection[Any]) -> Counter[str]:
 
 def _refuse_more_than_covered(change: Change, written: Counter[str], rows: Rows) -> None:
     own = Counter(row.covered.table for row in rows.values())
-    for table in sorted({*own, *written}):
+    for table in dict.fromkeys([*own, *written]):
         beyond = written[table] - own[table]
         # Fewer would mean that the database does not count (track_counts): then nothing is known.
         if not 0 <= beyond <= change.also.get(table, 0):
