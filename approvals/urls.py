@@ -4,9 +4,11 @@ from django.urls import path
 
 from approvals.views import (
     comments,
+    contract,
     decision,
     emergency,
     hints,
+    notices,
     plan,
     replans,
     review,
@@ -31,6 +33,20 @@ urlpatterns = [
     path("intents/<uuid:intent_id>/abandonment/", replans.give_up, name="give_up"),
     path("unresolved/", unresolved.unresolved, name="unresolved"),
     path("settings/", settings.settings, name="settings"),
+    path("notices/", notices.my_notices, name="my_notices"),
+    path("notices/mail/", notices.my_mail, name="my_mail"),
+    path("settings/notices/", notices.notices, name="notices"),
+    path(
+        "settings/notices/<int:group_id>/switch/", notices.notice_switch, name="notice_switch"
+    ),
+    path(
+        "settings/notices/<int:group_id>/webhook/", notices.notice_webhook, name="notice_webhook"
+    ),
+    path(
+        "settings/notices/<int:group_id>/rotation/",
+        notices.notice_rotation,
+        name="notice_rotation",
+    ),
     path("settings/webhooks/", webhooks.webhooks, name="webhooks"),
     path("settings/webhooks/addition/", webhooks.webhook_addition, name="webhook_addition"),
     path("settings/webhooks/<int:webhook_id>/", webhooks.webhook, name="webhook"),
@@ -49,6 +65,8 @@ urlpatterns = [
         webhooks.redelivery,
         name="redelivery",
     ),
+    path("targets/<str:name>/contract/", contract.contract, name="contract"),
+    path("targets/<str:name>/contract/test/", contract.contract_test, name="contract_test"),
     path("targets/<str:name>/trial/", settings.trial, name="trial"),
     path("stop/", emergency.stop, name="stop"),
     path("stop/release-request/", emergency.release_request, name="release_request"),

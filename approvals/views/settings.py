@@ -13,7 +13,7 @@ from approvals.access import Role, in_group, may_stop
 from approvals.rules import rules
 from approvals.views import PersonRequest, signed_in
 from audit import actors
-from plans import circuits, emergency, health
+from plans import circuits, contract_runs, emergency, health
 from plans.clock import clock
 from plans.errors import NotAllowed
 from plans.models import Agent, Target, Webhook
@@ -45,8 +45,12 @@ def _what_is_known() -> dict[str, Any]:
     targets = list(rows)
     agents = Agent.objects.order_by("name").select_related("owner").prefetch_related("api_keys")
     wellbeing = health.of(target.pk for target in targets)
+    runs = contract_runs.latest(wellbeing)
     return {
-        "targets": [(target, wellbeing[target.pk], resend_seconds(target)) for target in targets],
+        "targets": [
+            (target, wellbeing[target.pk], resend_seconds(target), runs.get(target.pk))
+            for target in targets
+        ],
         "agents": agents,
         "rules": rules(),
         "webhooks": Webhook.objects.tally(),
