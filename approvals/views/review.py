@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from approvals import desk, lists, queue, rows, warnings
+from approvals import desk, floods, lists, queue, rows, warnings
 from approvals.context import navigation_of
 from approvals.filters import Filters, Tab
 from approvals.models import Decision
@@ -45,6 +45,7 @@ def _list(request: PersonRequest, filters: Filters) -> dict[str, Any]:
         "tabs": [(tab, numbers.tabs.get(tab)) for tab in Tab],
         "deciding": numbers.head.review,
         "may_review": numbers.may_review,
+        "floods": floods.floods(request.user) if filters.tab is Tab.NEEDS_ME else [],
         "navigation": navigation_of(request, numbers.head),
     }
 
