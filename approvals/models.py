@@ -7,8 +7,21 @@ from typing import Any, ClassVar
 from django.conf import settings
 from django.db import models
 
+from approvals.notices.rows import Channel, Notice, NoticeAttempt, NoticedUpTo, Silence
 from audit.models import ClockTimestamp
 from plans.models import Operation, Plan
+
+__all__ = [
+    "Channel",
+    "Comment",
+    "Decision",
+    "Notice",
+    "NoticeAttempt",
+    "NoticedUpTo",
+    "Policy",
+    "Silence",
+    "StandingDecisions",
+]
 
 
 class Policy(models.Model):

@@ -36,12 +36,8 @@ urlpatterns = [
     path("notices/", notices.my_notices, name="my_notices"),
     path("notices/mail/", notices.my_mail, name="my_mail"),
     path("settings/notices/", notices.notices, name="notices"),
-    path(
-        "settings/notices/<int:group_id>/switch/", notices.notice_switch, name="notice_switch"
-    ),
-    path(
-        "settings/notices/<int:group_id>/webhook/", notices.notice_webhook, name="notice_webhook"
-    ),
+    path("settings/notices/<int:group_id>/switch/", notices.notice_switch, name="notice_switch"),
+    path("settings/notices/<int:group_id>/webhook/", notices.notice_webhook, name="notice_webhook"),
     path(
         "settings/notices/<int:group_id>/rotation/",
         notices.notice_rotation,

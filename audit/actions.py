@@ -69,6 +69,7 @@ class Action(StrEnum):
     WEBHOOK_SECRET_ROTATED = "webhook.secret_rotated"
     WEBHOOK_SECRET_RETIRED = "webhook.secret_retired"
     WEBHOOK_SENT_AGAIN = "webhook.sent_again"
+    NOTICES_OFF = "notices.switched_off"
     SIGNED_IN = "person.signed_in"
     SIGN_IN_FAILED = "person.sign_in_failed"
     AUDIT_ERA_BEGAN = "audit.era_began"

@@ -50,6 +50,7 @@ PHRASES: Final[dict[str, Phrase]] = {
     "differences": phrases.listed("differences", phrases.differs, "the read-back is another"),
     "address": phrases.detail("address", "an address"),
     "message": phrases.detail("message", "a message"),
+    "group": phrases.detail("group", "a group"),
     "asked_by": phrases.detail("asked_by", "another person"),
     "settings": phrases.listed("changed", phrases.configured, "nothing more is known"),
 }
@@ -116,6 +117,7 @@ SENTENCES: Final[dict[str, str]] = {
     A.WEBHOOK_SECRET_ROTATED: "{actor} made a new secret for {agent}'s webhook to {address}",
     A.WEBHOOK_SECRET_RETIRED: "The old secret of {agent}'s webhook to {address} signs no more",
     A.WEBHOOK_SENT_AGAIN: "{actor} had {message} sent again to {agent}'s webhook at {address}",
+    A.NOTICES_OFF: "The notices of {group} to {address} are off{because}",
     A.SIGNED_IN: "{actor} signed in",
     A.SIGN_IN_FAILED: "Signing in as {actor} failed",
     A.AUDIT_ERA_BEGAN: "Era {number} of the trail began{because}",
@@ -157,6 +159,12 @@ VARIANTS: Final[dict[tuple[str, str, Any], str]] = {
     (A.WEBHOOK_OFF, "off", "exhausted"): (
         "{agent}'s webhook to {address} is off: {message} failed for three days"
     ),
+    (A.NOTICES_OFF, "off", "gone"): (
+        "The notices of {group} to {address} are off: the receiver says that it is gone"
+    ),
+    (A.NOTICES_OFF, "off", "exhausted"): (
+        "The notices of {group} to {address} are off: one failed for three days"
+    ),
     (A.CONFIG_APPLIED, "created", True): "{actor} made {kind} {name}: {settings}",
     (A.AUDIT_VERIFIED, "holds", True): "{actor} verified the trail up to {sealed_at}: it holds",
 }
@@ -176,6 +184,7 @@ TONES: Final[dict[str, str]] = {
             A.AUDIT_ERA_BEGAN,
             A.EMERGENCY_RELEASE_ASKED,
             A.WEBHOOK_OFF,
+            A.NOTICES_OFF,
         ],
         "warn",
     ),

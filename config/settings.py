@@ -249,7 +249,11 @@ SMTP_HOST = env.optional("SMTP_HOST")
 DEFAULT_FROM_EMAIL = env.text("MAIL_FROM", "countersign@localhost")
 MAILERS = {
     "default": {
-        "BACKEND": f"django.core.mail.backends.{'smtp' if SMTP_HOST else 'dummy'}.EmailBackend",
+        "BACKEND": (
+            "approvals.notices.smtp.EmailBackend"
+            if SMTP_HOST
+            else "django.core.mail.backends.dummy.EmailBackend"
+        ),
         **({"OPTIONS": env.smtp(SMTP_HOST)} if SMTP_HOST else {}),
     }
 }

@@ -109,7 +109,7 @@ def exchange(
     `deadline` (`time.monotonic()`) can only shorten the total timeout. `on_connected` runs before
     the first byte and stops the send by raising. RuntimeError inside a transaction (T-3).
     """
-    _let_the_database_go()
+    let_the_database_go()
     clock = _Clock(endpoint, deadline)
     try:
         origin = check_origin(endpoint.base_url, endpoint.internal)
@@ -130,7 +130,7 @@ def _nothing() -> None:
     """The caller has no last check."""
 
 
-def _let_the_database_go() -> None:
+def let_the_database_go() -> None:
     """A lock held across a call to somebody else's server can stop the whole product (T-3).
 
     A connection held meanwhile would, too: a few targets that hang would empty the pool.

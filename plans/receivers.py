@@ -42,7 +42,7 @@ def add(agent: Agent, url: str, *, internal: bool, actor: Actor) -> tuple[Webhoo
 
     Raises AddressNotAllowed, InvalidField (422), WebhookChanged (409) when it is there already.
     """
-    address = _checked(url, internal)
+    address = checked(url, internal)
     secret = webhook_messages.new_secret()
     with transaction.atomic():
         agent = Agent.objects.select_for_update(of=("self",)).get(pk=agent.pk)
@@ -150,7 +150,8 @@ def retire_secrets() -> None:
                 _record(Action.WEBHOOK_SECRET_RETIRED, webhook, CLOCK)
 
 
-def _checked(url: str, internal: bool) -> Address:
+def checked(url: str, internal: bool) -> Address:
+    """An address that could be called now. AddressNotAllowed (422), with what to do instead."""
     try:
         address = Address.parse(url, internal=internal)
         address.look_up(internal=internal)

@@ -9,11 +9,16 @@ from django.db import models, transaction
 from plans import custody
 from plans.models import Plan, Target, Webhook
 
-SECRETS: Final[tuple[tuple[type[models.Model], tuple[str, ...]], ...]] = (
-    (Target, ("credential",)),
-    (Plan, ("token", "commit_body")),
-    (Webhook, ("secret", "old_secret")),
-)
+SECRETS: Final[dict[type[models.Model], tuple[str, ...]]] = {
+    Target: ("credential",),
+    Plan: ("token", "commit_body"),
+    Webhook: ("secret", "old_secret"),
+}
+
+
+def also(model: type[models.Model], *names: str) -> None:
+    """Columns that an app holds which plans never import."""
+    SECRETS[model] = names
 
 
 def rekey_all() -> int:
@@ -22,7 +27,7 @@ def rekey_all() -> int:
     Processes must have been started with the new key in front: what they encrypt meanwhile is
     then by the new key, too.
     """
-    return sum(_rekey(model, names) for model, names in SECRETS)
+    return sum(_rekey(model, names) for model, names in SECRETS.items())
 
 
 def _rekey(model: type[models.Model], names: tuple[str, ...]) -> int:

@@ -49,12 +49,13 @@ SETTLED: Final = frozenset({Kind.APPLIED, Kind.CONFLICTED, Kind.EXPIRED, Kind.FA
 
 
 class Lane(StrEnum):
-    """Who does it: the rows' own work, commits, all else that calls a target, and webhooks."""
+    """Who does it: the rows' own work, commits, all else that calls a target, webhooks, notices."""
 
     ROWS = "rows"
     COMMITS = "commits"
     READS = "reads"
     HOOKS = "hooks"
+    NOTICES = "notices"
     TELLS = "tells"
     SEALS = "seals"
     COUNTS = "counts"
@@ -78,9 +79,25 @@ class Work:
         self.act(self.pk)
 
 
+type Finder = tuple[Callable[[int], object], Callable[[], list[int]], Lane]
+_of_other_apps: Final[list[Finder]] = []
+
+
+def also(act: Callable[[int], object], find: Callable[[], list[int]], lane: Lane) -> None:
+    """Work of an app that plans never import; called by its `ready()`."""
+    if (act, find, lane) not in _of_other_apps:
+        _of_other_apps.append((act, find, lane))
+
+
+def also_every_second(work: Work) -> None:
+    """The same, for work that is about no row."""
+    if work not in EVERY_SECOND:
+        EVERY_SECOND.append(work)
+
+
 def due_work() -> list[Work]:
     """One look at the clock: every piece of work that is due, as calls to make in any order."""
-    finders: Iterable[tuple[Callable[[int], object], Callable[[], list[int]], Lane]] = (
+    finders: Iterable[Finder] = (
         (expiry.expire, partial(expiry.due, BATCH), Lane.ROWS),
         (carry_out, partial(committing.due, HEAD_START), Lane.COMMITS),
         (resolving.resolve, resolving.due, Lane.READS),
@@ -89,6 +106,7 @@ def due_work() -> list[Work]:
         (make_others_stale, committed_over_others, Lane.ROWS),
         (webhooks.deliver, webhooks.due, Lane.HOOKS),
         (contract_runs.conduct, partial(contract_runs.due, HEAD_START), Lane.CHECKS),
+        *_of_other_apps,
     )
     work = [Work(act, pk, lane) for act, find, lane in finders for pk in find()]
     return work + [Work(end_lifespan, pk, Lane.ROWS) for pk in outlived()]
@@ -112,11 +130,11 @@ def tell(most: int) -> None:
 
 
 # Due every second, whatever else is: they are about no row.
-EVERY_SECOND: Final = (
+EVERY_SECOND: Final = [
     Work(seal, seals.MOST_ROWS, Lane.SEALS),
     Work(count, counting.BATCH, Lane.COUNTS),
     Work(tell, telling.BATCH, Lane.TELLS),
-)
+]
 
 
 def carry_out(pk: int) -> Kind | None:

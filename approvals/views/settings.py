@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
 from approvals.access import Role, in_group, may_stop
+from approvals.notices.rows import tally
 from approvals.rules import rules
 from approvals.views import PersonRequest, signed_in
 from audit import actors
@@ -54,6 +55,7 @@ def _what_is_known() -> dict[str, Any]:
         "agents": agents,
         "rules": rules(),
         "webhooks": Webhook.objects.tally(),
+        "notices": tally(),
     }
 
 

@@ -35,6 +35,7 @@ PERSON: Final = Kind(
         "username": values.username,
         "groups": values.words(150),
         "password": values.password,
+        "email": values.email,
     },
 )
 OPERATION: Final = Kind(

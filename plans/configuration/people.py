@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import Group, User
 
-from plans.configuration.changes import Change, KeyChange
+from plans.configuration.changes import Change, KeyChange, assign
 from plans.configuration.entries import Entry
 from plans.configuration.permissions import OPERATORS, grant_operators
 from plans.custody import Secret
@@ -24,6 +24,7 @@ def apply_people(entries: Iterable[Entry]) -> Iterator[Change]:
             user = User(username=entry.name)
             user.set_unusable_password()
         keys = [*_password(user, entry.values.get("password"))]
+        keys += assign(user, {k: v for k, v in entry.values.items() if k == "email"})
         groups = entry.values.get("groups")
         if groups is not None:
             keys += _admin_access(user, groups)

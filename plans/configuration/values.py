@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 
 from plans.custody import Secret
 
@@ -38,6 +39,18 @@ def username(value: Any, folder: Path) -> str:
     """A person's sign-in name."""
     if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z0-9.@+_-]{1,150}", value):
         raise ValueError("must be 1 to 150 of A-Z a-z 0-9 . @ + _ -")
+    return value
+
+
+def email(value: Any, folder: Path) -> str:
+    """Where a person's notices go; empty: nowhere."""
+    if not isinstance(value, str) or len(value) > 254:
+        raise ValueError("must be an address like ada@example.com")
+    try:
+        if value:
+            validate_email(value)
+    except ValidationError:
+        raise ValueError("must be an address like ada@example.com") from None
     return value
 
 
@@ -152,6 +165,11 @@ def _is_path(value: str) -> bool:
 
 def password(value: Any, folder: Path) -> Secret:
     """A person's password from its source."""
+    return secret_text(value, folder)
+
+
+def secret_text(value: Any, folder: Path) -> Secret:
+    """Whatever must not stand in the file, from its source."""
     return Secret(_from_source(value, folder))
 
 

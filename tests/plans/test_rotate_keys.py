@@ -46,7 +46,7 @@ def test_the_old_key_opens_nothing_more_and_is_not_needed(
 
 def test_every_encrypted_column_is_known() -> None:
     """A new one must be in `SECRETS`: nullable bytes are what custody writes."""
-    known = {(model, name) for model, names in SECRETS for name in names}
+    known = {(model, name) for model, names in SECRETS.items() for name in names}
     found = {
         (model, field.name)
         for model in apps.get_models()

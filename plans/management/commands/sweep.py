@@ -79,7 +79,14 @@ class Sweeper:
 
     def __init__(self, threads: int) -> None:
         sizes = {Lane.ROWS: ROW_THREADS, Lane.COMMITS: threads, Lane.READS: threads}
-        sizes |= {Lane.HOOKS: threads, Lane.TELLS: 1, Lane.SEALS: 1, Lane.COUNTS: 1, Lane.CHECKS: 1}
+        sizes |= {
+            Lane.HOOKS: threads,
+            Lane.NOTICES: threads,
+            Lane.TELLS: 1,
+            Lane.SEALS: 1,
+            Lane.COUNTS: 1,
+            Lane.CHECKS: 1,
+        }
         self._pools = {
             lane: ThreadPoolExecutor(size, thread_name_prefix=f"sweep-{lane}")
             for lane, size in sizes.items()

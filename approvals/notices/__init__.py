@@ -1,0 +1,1 @@
+"""Reviewers are told, by mail and by a webhook of their group, what waits and how it ended."""

@@ -1,0 +1,49 @@
+"""Django's mail backend with an end: a server that dribbles holds its thread for one deadline."""
+
+from __future__ import annotations
+
+import smtplib
+import socket
+import threading
+from contextlib import suppress
+from typing import Any, Final
+
+from django.core.mail.backends import smtp
+
+# From the first byte to the last answer. `timeout` of the options bounds each step alone.
+TOTAL_SECONDS: Final = 30.0
+
+
+class _Timed(smtplib.SMTP):
+    """A conversation that is cut when its time is over; the caller then hears of a lost server."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.sock: socket.socket | None = None
+        self._watch = threading.Timer(TOTAL_SECONDS, self._cut)
+        self._watch.daemon = True
+        self._watch.start()
+        try:
+            super().__init__(*args, **options)
+        except BaseException:
+            self.close()
+            raise
+
+    def _cut(self) -> None:
+        """Below TLS, whose own shutdown would talk to the server first."""
+        if self.sock is not None:
+            with suppress(OSError):
+                socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._watch.cancel()
+        super().close()
+
+
+class _TimedTLS(_Timed, smtplib.SMTP_SSL):
+    """The same, for a server that speaks TLS from the first byte."""
+
+
+class EmailBackend(smtp.EmailBackend):
+    @property
+    def connection_class(self) -> type[smtplib.SMTP]:
+        return _TimedTLS if self.use_ssl else _Timed
