@@ -24,6 +24,18 @@ from playwright.sync_api import Browser, expect
 
 from tests.journeys.people import Agent, Billing, Person, Plan, is_, words
 from tests.journeys.product import CHILDREN, Product, eventually
+from tests.journeys.ready_targets import (  # noqa: F401 - fixtures and tests of the same start
+    accounts,
+    accounts_url,
+    api,
+    etag_target,
+    sql_target,
+    test_a_row_is_changed_once_ada_approved,
+    test_a_row_that_moved_is_planned_again_and_says_which_column,
+    test_an_answer_of_the_api_that_got_lost_is_told_once_as_it_was,
+    test_an_api_that_moved_is_planned_again_and_says_what_moved,
+    test_an_api_with_etags_is_changed_once_ada_approved,
+)
 from tests.journeys.wire import Sent, Wire
 
 # The shortest plans here live this long: three quarters of it are for the reviewer.
