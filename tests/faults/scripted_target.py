@@ -96,7 +96,7 @@ def hang(*, applies: bool = False, until: threading.Event | None = None) -> Step
 
     def step(target: ScriptedTarget, request: Received, plan_id: str) -> Reply | None:
         reply = apply(target, request, plan_id) if applies else None
-        (until or target.closing).wait(10)
+        (until or target.closing).wait(18)
         return reply if until is not None else None
 
     return step
@@ -160,6 +160,8 @@ class ScriptedTarget:
         # A word, or a whole step, in place of the truth about every plan's state.
         self.says: str | Step | None = None
         self._steps: deque[Step] = deque()
+        # Plans of another test, which may come back at any time and take nobody's step.
+        self.aside: set[str] = set()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.target = self
         self._address = self._server.server_address
@@ -181,7 +183,8 @@ class ScriptedTarget:
     def commit(self, request: Received) -> Reply | bytes | None:
         with self.lock:
             self.commits.append(request)
-            step = self._steps.popleft() if self._steps else apply
+            aside = request.headers["Plan-Id"] in self.aside
+            step = self._steps.popleft() if self._steps and not aside else apply
         return step(self, request, request.headers["Plan-Id"])
 
     def read(self, request: Received, plan_id: str) -> Reply | bytes | None:

@@ -59,6 +59,7 @@ def killed(stage: Stage, agent: StageAgent, ada: Person, target: ScriptedTarget)
     plans = {"connecting": connecting, "waiting": waiting, "answered": answered}
     assert [stage.attempts(plan) for plan in plans.values()] == [["open"]] * 3
     assert [sent(target, plan) for plan in plans.values()] == [[], ["1"], ["1"]]
+    target.aside |= {plan["plan_id"] for plan in plans.values()}
     stage.start("worker")
     return Killed(plans, at)
 
@@ -85,7 +86,7 @@ def test_dripping_answers_hold_no_thread_longer_than_the_deadline(
         assert stage.attempts(plan) == ["unknown", "applied"]
         first = stage.events(plan, "attempt.closed")[0]["details"]
         assert first["reason"] == "deadline"
-        assert 2_900 < first["elapsed_ms"] < 4_000
+        assert 2_000 < first["elapsed_ms"] < 4_000
 
 
 @pytest.mark.fm(25)
@@ -152,7 +153,8 @@ def test_a_worker_that_thaws_after_its_lease_was_stolen_changes_nothing(
     assert eventually(lambda: "attempt.late_answer" in stage.actions(plan), 10)
     (late,) = stage.events(plan, "attempt.late_answer")
     early = where == "before the first byte"
-    assert late["details"]["outcome"] == ("not_sent" if early else "unknown")
+    details = {"number": 1, "outcome": "not_sent" if early else "unknown"}
+    assert late["details"] == late["details"] | details
     assert sent(target, plan) == (["2"] if early else ["1", "2"])
     assert stage.attempts(plan) == ["unknown", "applied"]
     assert applied_once(target, plan)
@@ -219,7 +221,7 @@ def test_a_deploy_drains_with_plans_in_every_status(
     assert every.statuses() == {str(status): str(status) for status in Status}
     threading.Timer(0.7, every.gate.set).start()
     assert set(stage.drain().values()) <= {0, -signal.SIGTERM}
-    assert stage.sql("SELECT 1 FROM plans_attempt WHERE outcome = 'open'") == []
+    assert not any("open" in stage.attempts(plan) for plan in every.plans.values())
     stage.commands["worker"] = stage.worker("config.celery", "worker")
     stage.start("web", "worker", "sweeper")
     after = {str(status): str(status) for status in Status} | {"committing": "committed"}
