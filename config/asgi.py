@@ -56,10 +56,21 @@ class Answer:
     def status(self) -> int:
         return int(self.start["status"])
 
-    def forget(self, name: bytes) -> None:
-        """Leave a header out from now on."""
-        kept = [header for header in self.start["headers"] if header[0].lower() != name]
+    def forget(self, *names: bytes) -> None:
+        """Leave these headers out from now on."""
+        kept = [header for header in self.start["headers"] if header[0].lower() not in names]
         self.start["headers"] = kept
+
+    def header(self, name: bytes) -> str:
+        """Its value; empty: there is none."""
+        found = (value for key, value in self.start["headers"] if key.lower() == name)
+        return next(found, b"").decode("latin-1")
+
+    def unchanged(self) -> "Answer":
+        """What would be told to whoever has this representation already."""
+        told = Answer({**self.start, "status": 304}, [{"type": "http.response.body", "body": b""}])
+        told.forget(b"content-type", b"content-length", b"location", b"x-request-id")
+        return told
 
     async def send(self, send: Send, more_headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
         start = {**self.start, "headers": [*self.start["headers"], *more_headers]}
@@ -145,7 +156,9 @@ class Application:
         """Run the request, and while it has nothing new and its caller waits, run it again."""
         seconds = wait_seconds(_header(scope, b"prefer"))
         if seconds is None:
-            await (await self._run(scope, body)).answer.send(send)
+            told = await self._run(scope, body)
+            self._expect(scope, told)
+            await told.answer.send(send)
             return
         gone = asyncio.ensure_future(disconnected(receive))
         try:
@@ -153,6 +166,7 @@ class Application:
         finally:
             gone.cancel()
         if run is not None:
+            self._expect(scope, run)
             applied = [(b"preference-applied", f"wait={seconds}".encode())]
             await run.answer.send(send, applied if run.wait.keys else [])
             # Who asks the same again gets the answer to another request.
@@ -180,6 +194,14 @@ class Application:
                 self.renewals.keep(scope, run)
                 return run
             run = None
+
+    def _expect(self, scope: Scope, run: Run) -> None:
+        """Whoever was told an ETag mostly waits with it at once: that need not be read again."""
+        answer = run.answer
+        if run.wait.tag_keys and answer.status in (200, 201) and (tag := answer.header(b"etag")):
+            place = answer.header(b"location") if answer.status == 201 else ""
+            next_run = Run(answer.unchanged(), Wait(run.wait.tag_keys), run.read_at, run.holds_at)
+            self.renewals.expect(scope, next_run, tag=tag, at=place)
 
     async def _run(self, scope: Scope, body: bytes) -> Run:
         answer, wait = Answer(), Wait()

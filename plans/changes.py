@@ -33,9 +33,11 @@ class Wait:
     """Filled in by a view: any event under one of the keys may change the answer.
 
     `nothing_new`: an answer without an ETag (no work, an empty page) that may be held back.
+    `tag_keys`: what may change the representation whose ETag this answer tells, whoever asked.
     """
 
     keys: set[str] = field(default_factory=set)
+    tag_keys: set[str] = field(default_factory=set)
     nothing_new: bool = False
 
 

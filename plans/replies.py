@@ -114,6 +114,12 @@ def tagged_reply(request: HttpRequest, members: Mapping[str, Any], tag: str) -> 
     return HttpResponseNotModified(headers={"Cache-Control": "private, no-cache", **headers})
 
 
+def placed_reply(members: Mapping[str, Any], tag: str, status: int) -> HttpResponse:
+    """What a POST made or found: with its ETag, and the address at which it is read."""
+    headers = {"ETag": tag, "Vary": "Authorization", "Location": members["links"]["self"]}
+    return json_reply(members, status, headers)
+
+
 def _has(request: HttpRequest, tag: str) -> bool:
     """RFC 9110's weak comparison, which If-None-Match asks for."""
     given = parse_etags(request.headers.get("If-None-Match", ""))

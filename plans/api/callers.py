@@ -87,8 +87,11 @@ def offer_to_wait(request: ApiRequest, *keys: str, unconditionally: bool = False
     its address, `unconditionally`.
     """
     wait = cast("dict[str, Any]", getattr(request, "scope", {})).get(SCOPE_KEY)
-    prefers = wait_seconds(request.headers.get("Prefer", "")) is not None
-    if isinstance(wait, Wait) and prefers:
+    if not isinstance(wait, Wait):
+        return
+    if not unconditionally:
+        wait.tag_keys.update(keys)
+    if wait_seconds(request.headers.get("Prefer", "")) is not None:
         wait.nothing_new = unconditionally
         if unconditionally or "If-None-Match" in request.headers:
             wait.keys.update(keys)

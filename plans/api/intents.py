@@ -17,7 +17,7 @@ from plans.api.wishes import wish
 from plans.changes import intent_key
 from plans.envelopes import IntentOut, ProblemOut
 from plans.intents import IntentRequest, open_intent
-from plans.replies import json_reply, tagged_reply
+from plans.replies import placed_reply, tagged_reply
 from plans.representation import Members, entity_tag, represent_intent
 from plans.schemas import IntentIn
 
@@ -35,8 +35,8 @@ def create_intent(request: ApiRequest, body: IntentIn) -> HttpResponse:
     intent = open_intent(request.auth.agent, IntentRequest(**wish(body)))
     tasks.ring(tasks.run_replan, intent.replans.values_list("pk", flat=True)[0])
     members = _intent_members(request, str(intent.pk))
-    headers = {"ETag": entity_tag(members), "Location": members["links"]["self"]}
-    return json_reply(members, 201, headers)
+    offer_to_wait(request, intent_key(intent.pk))
+    return placed_reply(members, entity_tag(members), 201)
 
 
 @router.get(

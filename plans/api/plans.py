@@ -22,7 +22,7 @@ from plans.envelopes import AbandonmentOut, PlanOut, PlanPage, ProblemOut
 from plans.errors import PlanAlreadySubmitted
 from plans.evidence import add_evidence
 from plans.models import Agent, Intent, Plan
-from plans.replies import json_reply, tagged_reply
+from plans.replies import json_reply, placed_reply, tagged_reply
 from plans.representation import entity_tag, plan_path, represent, represent_new
 from plans.schemas import AbandonmentIn, EvidenceIn, SubmissionIn
 from plans.status import Status
@@ -58,8 +58,8 @@ def submit_plan(request: ApiRequest, body: SubmissionIn) -> HttpResponse:
         members = represent([plan], listing.read_at(plan))[0]
     if created:
         tasks.ring_for(plan)
-    headers = {"ETag": entity_tag(members), "Location": members["links"]["self"]}
-    return json_reply(members, 201 if created else 200, headers)
+        offer_to_wait(request, intent_key(plan.intent_id))
+    return placed_reply(members, entity_tag(members), 201 if created else 200)
 
 
 def _submitted(agent: Agent, submission: Submission) -> tuple[Plan, bool]:

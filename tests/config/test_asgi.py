@@ -27,6 +27,7 @@ class Django:
         self.runs = 0
         self.at_once = self.most_at_once = 0
         self.bodies: list[bytes] = []
+        self.headers: list[tuple[bytes, bytes]] = []
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         self.runs += 1
@@ -36,7 +37,9 @@ class Django:
         await asyncio.sleep(0.001)
         if self.key and SCOPE_KEY in scope:
             scope[SCOPE_KEY].keys.add(self.key)
-        await send({"type": "http.response.start", "status": self.status, "headers": []})
+            scope[SCOPE_KEY].tag_keys.add(self.key)
+        headers = list(self.headers)
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"answer"})
         self.at_once -= 1
 
@@ -179,6 +182,52 @@ def test_a_renewed_wait_ends_with_a_change() -> None:
 
     run(django, story)
     assert django.runs == 3
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_who_was_told_a_tag_waits_with_it_without_another_look(method: str) -> None:
+    django = Django(status=304)
+    place = f"https://countersign.test{PLAN}".encode()
+
+    async def story(application: Application, trail: Trail) -> None:
+        someone = asyncio.ensure_future(Call(prefer="wait=9").made_to(application))
+        await asyncio.sleep(0.3)
+        runs = django.runs
+        told = Call(path=PLAN if method == "GET" else "/api/v1/plans", authorization="Bearer a")
+        told.scope["method"] = method
+        django.status = 200 if method == "GET" else 201
+        django.headers = [(b"ETag", b'"1"'), (b"Content-Length", b"6"), (b"Location", place)]
+        await told.made_to(application)
+        headers = {"authorization": "Bearer a", "prefer": "wait=1"}
+        waited = await Call(if_none_match='"1"', **headers).made_to(application)
+        assert (waited.status, waited.sent[1]["body"]) == (304, b"")
+        assert waited.headers == {b"ETag": b'"1"', b"preference-applied": b"wait=1"}
+        assert django.runs == runs + 1
+        # With another's key it is another question.
+        django.status = 304
+        await Call(if_none_match='"1"', authorization="Bearer b").made_to(application)
+        assert django.runs == runs + 2
+        someone.cancel()
+
+    run(django, story)
+
+
+def test_a_change_after_a_tag_was_told_is_read() -> None:
+    django = Django()
+
+    async def story(application: Application, trail: Trail) -> None:
+        someone = asyncio.ensure_future(Call(prefer="wait=9").made_to(application))
+        await asyncio.sleep(0.3)
+        django.status, django.headers = 200, [(b"ETag", b'"1"')]
+        await Call().made_to(application)
+        django.headers = [(b"ETag", b'"2"')]
+        trail.events[1] = ("intent:1",)
+        await asyncio.sleep(0.5)
+        call = await Call(if_none_match='"1"', prefer="wait=9").made_to(application)
+        assert (call.status, call.headers[b"ETag"]) == (200, b'"2"')
+        await someone
+
+    run(django, story)
 
 
 def test_a_post_that_waits_looks_for_work_each_time() -> None:
