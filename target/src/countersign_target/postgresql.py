@@ -10,7 +10,8 @@ from datetime import datetime
 from typing import Any, Protocol
 
 import psycopg
-from psycopg.rows import tuple_row
+from psycopg.rows import DictRow, dict_row, tuple_row
+from psycopg_pool import ConnectionPool
 
 from countersign_target.plans import Plan
 from countersign_target.sql import COLUMNS, KEYS, PLANS, SqlTransaction
@@ -136,12 +137,18 @@ class PostgresStore:
     """
 
     def __init__(self, source: str | Pool, pool_size: int = 10) -> None:
-        self.pool: Pool = _pool(source, pool_size) if isinstance(source, str) else source
+        self._own = _pool(source, pool_size) if isinstance(source, str) else None
+        self.pool: Pool = self._own or source  # type: ignore[assignment]
 
     def prepare(self) -> None:
         """Create the tables where they are missing; several processes may do so at once."""
         with self.transaction() as transaction:
             transaction.prepare()
+
+    def close(self) -> None:
+        """Close the pool that was made for an address; a pool of yours stays open."""
+        if self._own is not None:
+            self._own.close()
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[PostgresTransaction]:
@@ -155,11 +162,8 @@ class PostgresStore:
             raise StoreAway(type(error).__name__) from error
 
 
-def _pool(url: str, size: int) -> Pool:
-    from psycopg.rows import DictRow, dict_row
-    from psycopg_pool import ConnectionPool
-
-    pool: ConnectionPool[psycopg.Connection[DictRow]] = ConnectionPool(
+def _pool(url: str, size: int) -> ConnectionPool[psycopg.Connection[DictRow]]:
+    return ConnectionPool(
         url,
         connection_class=psycopg.Connection[DictRow],
         kwargs={"row_factory": dict_row},
@@ -168,4 +172,3 @@ def _pool(url: str, size: int) -> Pool:
         timeout=10,
         open=True,
     )
-    return pool

@@ -21,7 +21,15 @@ from countersign_target.plans import (
 )
 from countersign_target.problems import Change, Conflict, Later, Problem
 from countersign_target.stores import Kept, Store, Transaction
-from countersign_target.verdicts import conflict, end, expired, moved, negative, repeat
+from countersign_target.verdicts import (
+    applied_body,
+    conflict,
+    end,
+    expired,
+    moved,
+    negative,
+    repeat,
+)
 
 LOG = logging.getLogger("countersign_target")
 
@@ -164,6 +172,8 @@ def _record(store: Store, plan: Plan, outcome: Outcome, source: str) -> Answer:
                 transaction.update(replace(now, sending_until=now.now))
             detail = outcome.detail if isinstance(outcome, Unknown) else Unknown().detail
             return Answer.refusing(Problem(500, "outcome-unknown", detail), source)
+        if isinstance(outcome, Applied) and now.status is Status.APPLIED:
+            return Answer.of(applied_body(now))  # looked at, and found, in the meantime
         if not mine and not (now.status is Status.SENDING and isinstance(outcome, Applied)):
             return Answer.refusing(in_progress(), source)
         return settle_outside(transaction, now, outcome, source)
