@@ -110,20 +110,30 @@ class Live:
             ends.cancel()
 
     async def _follow(self, desk: Desk, scope: Scope, keys: set[str], since: float) -> None:
-        loop = asyncio.get_running_loop()
         await desk.say("open")
-        while True:
+        while keys and not desk.over:
             with self._waiters.ear(keys, since=since) as ear:
-                await desk.listen(ear, until=loop.time() + CHECK_SECONDS)
-                since = loop.time()
-            if desk.over:
-                return
-            before, keys = keys, (await self._ask(scope, b"")).wait.keys
-            if not keys:
-                await desk.say("over")
-                return
-            if keys != before:
+                now, since = await self._hear(desk, scope, ear, keys)
+            if now and not desk.over:
+                # Other targets are seen now: what they hold was never read.
                 await desk.hint(set())
+            keys = now
+        if not desk.over:
+            await desk.say("over")
+
+    async def _hear(
+        self, desk: Desk, scope: Scope, ear: Ear, keys: set[str]
+    ) -> tuple[set[str], float]:
+        """Listen until the keys are others: which, and when they were asked for."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await desk.listen(ear, until=loop.time() + CHECK_SECONDS)
+            asked_at = loop.time()
+            if desk.over:
+                return keys, asked_at
+            now = (await self._ask(scope, b"")).wait.keys
+            if now != keys:
+                return now, asked_at
 
 
 class Desk:
