@@ -25,22 +25,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def open_browser(
-    chromium: Browser, live_server: LiveServer
-) -> Iterator[Callable[..., BrowserContext]]:
+def site(live_server: LiveServer) -> str:
+    """Where the product is; a file that needs a server of its own names another place."""
+    return str(live_server.url)
+
+
+@pytest.fixture
+def open_browser(chromium: Browser, site: str) -> Iterator[Callable[..., BrowserContext]]:
     """`open_browser(person, **options)`: a browser in which the person is signed in."""
     opened: list[BrowserContext] = []
 
     def open_one(person: User, **options: Any) -> BrowserContext:
-        options = {"viewport": DESK, "base_url": live_server.url} | options
+        options = {"viewport": DESK, "base_url": site} | options
         context = chromium.new_context(**options)
         opened.append(context)
         client = Client()
         client.force_login(person)
         cookie = client.cookies[settings.SESSION_COOKIE_NAME].value
-        context.add_cookies(
-            [{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": live_server.url}]
-        )
+        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": site}])
         context.set_default_timeout(10_000)
         return context
 
