@@ -1,6 +1,5 @@
 """Billing as a whole: the operation, the other addresses, and the faults between them."""
 
-import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -13,10 +12,10 @@ from countersign_target import (
     Credentials,
     Operation,
     Plan,
-    Problem,
     Request,
     Route,
     Target,
+    asked_lifespan,
     not_allowed,
 )
 from countersign_target.postgresql import PostgresStore
@@ -24,9 +23,6 @@ from countersign_target.postgresql import PostgresStore
 from . import invoices, refunds
 from .database import Connection, Pool, fill
 from .faults import Faults
-
-WINDOW_HEADER = "Plan-Seconds"
-MIN_WINDOW, MAX_WINDOW = 5, 600
 
 
 class Billing:
@@ -37,8 +33,9 @@ class Billing:
     def __init__(self, pool: Pool, credentials: Credentials, plan_seconds: int) -> None:
         self.faults = Faults()
         self.store = PostgresStore(pool)
-        self.plan_seconds = plan_seconds
-        refund = Operation("refund", refunds.plan, self._apply, self._window)
+        # A caller may ask for a shorter plan.
+        lifespan = asked_lifespan(timedelta(seconds=plan_seconds), longest=timedelta(seconds=600))
+        refund = Operation("refund", refunds.plan, self._apply, lifespan)
         self.target = Target(self.name, self.store, credentials, [refund], routes=self._rest())
         self.max_body = self.target.max_body
         with pool.connection() as connection:
@@ -60,16 +57,6 @@ class Billing:
     def _apply(self, plan: Plan) -> dict[str, Any]:
         self.faults.linger()
         return refunds.apply(plan)
-
-    def _window(self, request: Request) -> timedelta:
-        """The plan's lifespan; a caller may ask for another (the demo target's own extension)."""
-        header = request.header(WINDOW_HEADER)
-        if header is None:
-            return timedelta(seconds=self.plan_seconds)
-        digits = re.fullmatch(r"[0-9]{1,4}", header, re.ASCII)
-        if digits and MIN_WINDOW <= int(header) <= MAX_WINDOW:
-            return timedelta(seconds=int(header))
-        raise Problem(400, "bad-header", f"{WINDOW_HEADER} must be {MIN_WINDOW} to {MAX_WINDOW}.")
 
     def _rest(self) -> list[Route]:
         def stored(handle: Callable[[Connection, Request], Any]) -> Callable[[Request], Answer]:

@@ -10,7 +10,7 @@ from countersign_target.credentials import (
     Identity,
 )
 from countersign_target.exchanges import Answer, Request
-from countersign_target.operations import Operation, Outside
+from countersign_target.operations import Operation, Outside, asked_lifespan
 from countersign_target.plans import (
     Action,
     Applied,
@@ -69,6 +69,7 @@ __all__ = [
     "Target",
     "Transaction",
     "Unknown",
+    "asked_lifespan",
     "not_allowed",
     "nothing_to_change",
     "updates",

@@ -6,16 +6,43 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from countersign_target.exchanges import Request
 from countersign_target.plans import Action, Outcome, Plan, Planned, State
+from countersign_target.problems import Problem
 from countersign_target.schemas import Validator, validator
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
+WINDOW_HEADER: Final = "Plan-Seconds"
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 
 type PlanFunction = Callable[[dict[str, Any], State], Planned | Sequence[Action]]
+type Lifespan = Callable[[Request], timedelta]
 type ApplyFunction = Callable[[Plan], dict[str, Any] | Outcome]
+
+
+def asked_lifespan(
+    usual: timedelta,
+    shortest: timedelta = timedelta(seconds=5),
+    longest: timedelta = timedelta(hours=24),
+) -> Lifespan:
+    """A lifespan that a dry run may choose by the header `Plan-Seconds`; 400 beyond the limits.
+
+    For callers who want to approve later, and for whoever tests what happens to a late plan.
+    """
+
+    def lifespan(request: Request) -> timedelta:
+        header = request.header(WINDOW_HEADER)
+        if header is None:
+            return usual
+        if re.fullmatch(r"[0-9]{1,6}", header, re.ASCII):
+            window = timedelta(seconds=int(header))
+            if shortest <= window <= longest:
+                return window
+        limits = f"{shortest.total_seconds():g} to {longest.total_seconds():g}"
+        raise Problem(400, "bad-header", f"{WINDOW_HEADER} must be {limits}.")
+
+    return lifespan
 
 
 @dataclass(frozen=True)
@@ -47,14 +74,14 @@ class Operation:
     differs then is the conflict. `apply(plan)` carries the stored plan out on `plan.connection`
     and returns the result; effect, key and result are one transaction.
 
-    `lifespan`: how long a plan can be committed; a function of the request for callers who may
-    choose. `schema`: JSON Schema 2020-12 for the inputs (needs the extra `schema`).
+    `lifespan`: how long a plan can be committed, or `asked_lifespan` for callers who may choose.
+    `schema`: JSON Schema 2020-12 for the inputs (needs the extra `schema`).
     """
 
     name: str
     plan: PlanFunction
     apply: ApplyFunction
-    lifespan: timedelta | Callable[[Request], timedelta] = timedelta(minutes=10)
+    lifespan: timedelta | Lifespan = timedelta(minutes=10)
     schema: Mapping[str, Any] | None = None
     outside: Outside | None = None
     check: Validator = field(init=False, repr=False)

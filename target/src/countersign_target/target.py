@@ -11,6 +11,7 @@ from typing import Final
 
 from countersign_target.committing import commit
 from countersign_target.credentials import ANYONE, EITHER, ONLY_APP, Identity, admit
+from countersign_target.declaring import configuration
 from countersign_target.exchanges import JSON, Answer, Request
 from countersign_target.operations import Operation
 from countersign_target.planning import described, dry_run, find
@@ -89,6 +90,10 @@ class Target:
         if request.method != "GET":
             self._check_body(request)
         return route.handle(request)
+
+    def configuration(self, base_url: str) -> str:
+        """TOML that tells Countersign of this target: `manage.py apply_config`."""
+        return configuration(self.name, base_url, self.operations, self.key_retention_seconds)
 
     def _routes(self, operation: Operation) -> list[Route]:
         outside = operation.outside
