@@ -11,7 +11,7 @@ from countersign_target.canonical import token_hash
 from countersign_target.exchanges import Answer, Request
 from countersign_target.operations import Operation
 from countersign_target.plans import Applied, NotApplied, Plan
-from countersign_target.problems import Conflict, Problem, not_allowed
+from countersign_target.problems import Change, Conflict, Problem, not_allowed
 from countersign_target.stores import Kept, Store, Transaction
 from countersign_target.strict_json import parse_object, unknown_members
 from countersign_target.verdicts import conflict, end, expired, moved, negative, repeat
@@ -59,7 +59,7 @@ def commit(store: Store, operation: Operation, request: Request, source: str) ->
             return answer
         plan = locked(transaction, operation, order)
         answer = repeat(plan, source) or _settle(transaction, operation, plan, order, source)
-        transaction.keep(Kept(order.key, order.sha256, answer.status, answer.text))
+        transaction.keep(Kept(order.key, order.sha256, answer.status, answer.text), plan.now)
         return answer
 
 
@@ -95,21 +95,22 @@ def locked(transaction: Transaction, operation: Operation, order: Order) -> Plan
 def _settle(
     transaction: Transaction, operation: Operation, plan: Plan, order: Order, source: str
 ) -> Answer:
-    outcome = _outcome(transaction, operation, plan, order)
-    done, answer = end(plan, outcome, transaction.now(), source)
-    transaction.update(replace(done, idempotency_key=order.key))
+    plan = replace(plan, idempotency_key=order.key)
+    changes: list[Change] = []
+    if not plan.late:
+        changes = moved(operation, plan, transaction)
+        # Read after the last lock.
+        plan = replace(plan, now=transaction.now())
+    outcome = _outcome(transaction, operation, plan, changes)
+    done, answer = end(plan, outcome, plan.now, source)
+    transaction.update(done)
     return answer
 
 
 def _outcome(
-    transaction: Transaction, operation: Operation, plan: Plan, order: Order
+    transaction: Transaction, operation: Operation, plan: Plan, changes: list[Change]
 ) -> Applied | NotApplied:
-    if plan.late:
-        return NotApplied(expired(plan))
-    changes = moved(operation, plan, transaction)
-    # Read after the last lock, and it wins over a moved world.
-    plan = replace(plan, now=transaction.now(), idempotency_key=order.key)
-    if plan.late:
+    if plan.late:  # wins over a moved world
         return NotApplied(expired(plan))
     if changes:
         return NotApplied(conflict(plan, changes))

@@ -117,7 +117,7 @@ def find(store: Store, plan_id: str) -> tuple[Plan, str]:
         if plan.status is Status.OPEN and not quiet:
             return plan, "in_progress"
         if plan.status is Status.OPEN and plan.late:
-            plan = plan.settled(Status.EXPIRED, transaction.now())
+            plan = plan.settled(Status.EXPIRED, plan.now)
             transaction.update(plan)
         return plan, _word(plan)
 
@@ -125,7 +125,7 @@ def find(store: Store, plan_id: str) -> tuple[Plan, str]:
 def _word(plan: Plan) -> str:
     if plan.status is not Status.SENDING:
         return plan.status.value
-    running = plan.sending_until and plan.now and plan.now < plan.sending_until
+    running = plan.sending_until and plan.now < plan.sending_until
     return "in_progress" if running else "open"
 
 

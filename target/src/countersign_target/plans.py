@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from countersign_target.canonical import plain, same
 from countersign_target.problems import Change, Problem
@@ -117,6 +117,9 @@ def differences(planned: Covered, current: Covered, *, whole: bool = True) -> li
     return changes
 
 
+NEVER: Final = datetime.min.replace(tzinfo=UTC)
+
+
 class Status(StrEnum):
     """What became of a plan. All but the first two are for ever."""
 
@@ -157,13 +160,13 @@ class Plan:
     sends: int = 0
     sending_until: datetime | None = None
     # Not stored: the clock after the row was locked, and the transaction's connection.
-    now: datetime | None = None
+    now: datetime = NEVER
     connection: Any = field(default=None, repr=False)
 
     @property
     def late(self) -> bool:
         """Whether it expired at the moment it was read at."""
-        return self.now is not None and self.expires_at <= self.now
+        return self.expires_at <= self.now
 
     @property
     def covers(self) -> list[str]:

@@ -46,11 +46,12 @@ def commit_outside(
     with store.transaction() as transaction:
         if answer := replay(transaction, order):
             return answer
-        begun = _begin(transaction, locked(transaction, operation, order), order, outside, source)
+        found = locked(transaction, operation, order)
+        begun = _begin(transaction, found, order, outside, source)
         if isinstance(begun, Answer):
-            transaction.keep(Kept(order.key, order.sha256, begun.status, begun.text))
+            transaction.keep(Kept(order.key, order.sha256, begun.status, begun.text), found.now)
             return begun
-        transaction.keep(Kept(order.key, order.sha256, None, ""))
+        transaction.keep(Kept(order.key, order.sha256, None, ""), found.now)
     try:
         outcome = _sent(operation, outside, begun)
     except Later as later:
@@ -64,12 +65,12 @@ def _begin(
 ) -> Plan | Answer:
     """The plan as claimed by this try, or the answer that needs none."""
     if plan.status is Status.OPEN and plan.late:
-        done, answer = end(plan, NotApplied(expired(plan)), transaction.now(), source)
+        done, answer = end(plan, NotApplied(expired(plan)), plan.now, source)
         transaction.update(replace(done, idempotency_key=order.key))
         return answer
     if heard := repeat(plan, source):
         return heard
-    now = transaction.now()
+    now = plan.now
     if plan.status is Status.SENDING and (
         plan.idempotency_key != order.key or (plan.sending_until and now < plan.sending_until)
     ):
@@ -183,11 +184,11 @@ def settle_outside(
     transaction: Transaction, plan: Plan, outcome: Applied | NotApplied | PartlyApplied, source: str
 ) -> Answer:
     """Plan and key get their end together."""
-    done, answer = end(plan, outcome, transaction.now(), source)
+    done, answer = end(plan, outcome, plan.now, source)
     transaction.update(done)
     kept = transaction.kept(done.idempotency_key or "")
     if kept is not None and not isinstance(outcome, PartlyApplied):
-        transaction.keep(replace(kept, status=answer.status, text=answer.text))
+        transaction.keep(replace(kept, status=answer.status, text=answer.text), plan.now)
     return answer
 
 

@@ -86,9 +86,9 @@ class SqlTransaction:
         )
         return next((Kept(row[0], bytes(row[1]), row[2], row[3]) for row in rows), None)
 
-    def keep(self, kept: Kept) -> None:
-        moment = self._stored(self.now())
-        self._run(KEEP, kept.key, kept.request_sha256, kept.status, kept.text, moment)
+    def keep(self, kept: Kept, at: datetime) -> None:
+        values = (kept.key, kept.request_sha256, kept.status, kept.text)
+        self._run(KEEP, *values, self._stored(at))
 
     def drop_key(self, key: str) -> None:
         self._run(f"DELETE FROM {KEYS} WHERE key = ?", key)

@@ -53,8 +53,8 @@ class Transaction(Protocol):
         """What is kept under the key."""
         ...
 
-    def keep(self, kept: Kept) -> None:
-        """Keep it, in place of what was kept there."""
+    def keep(self, kept: Kept, at: datetime) -> None:
+        """Keep it, in place of what was kept there; its age counts from the first time."""
         ...
 
     def drop_key(self, key: str) -> None:
