@@ -127,6 +127,8 @@ def _in_words(report: dict[str, Any] | None) -> str:
     if report["stopped"]:
         return "it could not begin"
     wrong = report["counts"]["wrong"]
+    if not wrong and report["cut_short"]:
+        return "it was not finished"
     if wrong:
         return f"{wrong} {'check' if wrong == 1 else 'checks'} found something wrong"
     return "it conforms as far as it was checked"

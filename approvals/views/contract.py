@@ -83,8 +83,13 @@ def command(operation: Operation) -> str:
 def _parts(run: ContractRun | None) -> dict[str, Any]:
     """The checks by what came of them; a report that is not there has none."""
     checks = run.report["checks"] if run and run.report else []
-    names = ("wrong", "look", "ok", "not_run")
-    return {name: [one for one in checks if one["verdict"] == name] for name in names}
+    names = ("wrong", "look", "ok")
+    parts = {name: [one for one in checks if one["verdict"] == name] for name in names}
+    lacking: dict[str, list[str]] = {}
+    for one in checks:
+        if one["verdict"] == "not_run":
+            lacking.setdefault(one["not_run"], []).append(one["title"])
+    return {**parts, "lacking": lacking.items()}
 
 
 def _target(request: PersonRequest, name: str) -> Target:

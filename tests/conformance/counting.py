@@ -115,7 +115,7 @@ class Counting:
             raise Refusal(403, "forbidden")
 
     def refused(self, refusal: Refusal) -> Reply:
-        body = {"type": f"urn:counting:{refusal.code}", "title": refusal.code}
+        body: dict[str, Any] = {"type": f"urn:counting:{refusal.code}", "title": refusal.code}
         body |= {"status": refusal.status, "code": refusal.code, **refusal.members}
         return Reply(refusal.status, body, {"Content-Type": "application/problem+json"})
 

@@ -70,6 +70,7 @@ def test_a_target_that_never_answers_ends_the_run_by_itself() -> None:
 def test_a_run_ends_when_its_time_is_over() -> None:
     report = check(Counting(), run_seconds=0.05)
     assert report.seconds < 2
+    assert (report.cut_short, report.conforms) == ("the time for the whole run was over", False)
     assert any("the whole run was over" in each.lacks for each in report.of(Verdict.NOT_RUN))
 
 

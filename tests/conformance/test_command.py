@@ -64,7 +64,7 @@ def test_findings_end_with_1_and_say_what_why_and_how(run: Run) -> None:
     assert code == 1
     words = " ".join(out.split())
     assert "WRONG conflict A moved world is refused with what changed" in words
-    assert "what is wrong the 409 has no `changed` that names at least one path" in words
+    assert "what is wrong The 409 has no `changed` that names at least one path" in words
     assert "why it matters People are asked again" in words
     assert "(T-7)" in words
     assert "how to fix it Answer 409 with" in words
@@ -166,6 +166,13 @@ def test_a_set_up_that_is_wrong_is_no_finding_about_the_target(
     code, _, err = run(url, *usual, *more, **environment)
     assert code == 2
     assert says in err
+
+
+def test_a_run_that_could_not_be_finished_is_no_clean_one(run: Run, url: str) -> None:
+    code, out, err = run(url, *USUAL, "--total", "0.01")
+    assert code == 2
+    assert "not finished: the time for the whole run was over" in err
+    assert "Not finished, because the time for the whole run was over" in " ".join(out.split())
 
 
 def test_a_credential_may_lie_in_a_file_and_inputs_too(run: Run, url: str, tmp_path: Path) -> None:

@@ -215,10 +215,10 @@ def test_an_operator_tests_a_contract_and_reads_what_was_found(serve: Serve, pag
     assert "every 2s" not in shown
     for words in (
         "1 wrong",
-        "has the type “text/html”, not problem+json",
+        "The refusal of a body that is not JSON has the type “text/html”, not problem+json",
         "The app acts on status and code.",
         "A plan reads back as it was planned",
-        "needs --commit",
+        "Needs --commit",
         "countersign-check-target http://127.0.0.1:",
         "--operation add --inputs inputs.json --key-retention 86400 --commit",
     ):
@@ -236,6 +236,7 @@ def test_what_a_target_says_is_text_on_the_page(serve: Serve, asked: Asked, page
     done(asked(serve(Shouts())))
     shown = page.get("/targets/counting/contract/").text
     assert "⟨U+202E⟩" in shown
+    assert "`" not in shown
     assert "\u202e" not in shown
 
 

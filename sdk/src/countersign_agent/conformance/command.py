@@ -63,6 +63,9 @@ def _code(report: Report, *, everything: bool) -> int:
         return NOT_RUN
     if report.of(Verdict.WRONG) or (everything and not report.complete):
         return FINDINGS
+    if report.cut_short:
+        print(f"{PROGRAM}: not finished: {report.cut_short}", file=sys.stderr)
+        return NOT_RUN
     return CONFORMS
 
 

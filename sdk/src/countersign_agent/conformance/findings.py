@@ -68,14 +68,16 @@ class Report:
     results: tuple[Result, ...] = field(default=())
     stopped: str = ""
     """Why the run could not begin; empty when it did."""
+    cut_short: str = ""
+    """Why it ended before its last check; empty when it did not."""
 
     def of(self, verdict: Verdict) -> list[Result]:
         return [each for each in self.results if each.verdict is verdict]
 
     @property
     def conforms(self) -> bool:
-        """Whether nothing was found, as far as it was checked."""
-        return not self.stopped and not self.of(Verdict.WRONG)
+        """Whether nothing was found, as far as it was checked. A run that was cut short: no."""
+        return not (self.stopped or self.cut_short or self.of(Verdict.WRONG))
 
     @property
     def complete(self) -> bool:
@@ -94,6 +96,7 @@ class Report:
             "conforms": self.conforms,
             "complete": self.complete,
             "stopped": self.stopped or None,
+            "cut_short": self.cut_short or None,
             "counts": {each.value: len(self.of(each)) for each in Verdict},
             "checks": [each.as_json() for each in self.results],
         }

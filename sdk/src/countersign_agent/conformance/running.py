@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from datetime import UTC, datetime
 from typing import Final
 
@@ -44,9 +44,18 @@ def check_target(
     bench = Bench(subject, wire, allowance or Allowance())
     stopped, lacks = _begin(bench)
     chosen = [each for each in CHECKS if each.name in only]
-    results = () if stopped else tuple(_run_all(chosen, bench, lacks))
-    seconds = time.monotonic() - began
-    return Report(target, subject.operation, started_at, seconds, bench.commits, results, stopped)
+    run = _Run(bench, lacks)
+    results = () if stopped else tuple(run.result_of(each) for each in chosen)
+    return Report(
+        target=target,
+        operation=subject.operation,
+        started_at=started_at,
+        seconds=time.monotonic() - began,
+        commits=bench.commits,
+        results=results,
+        stopped=stopped,
+        cut_short=run.over,
+    )
 
 
 def _begin(bench: Bench) -> tuple[str, str]:
@@ -69,23 +78,32 @@ def _begin(bench: Bench) -> tuple[str, str]:
     return "", NO_PLAN
 
 
-def _run_all(checks: Collection[Check], bench: Bench, lacks: str) -> Iterator[Result]:
-    over = ""
-    for check in checks:
-        if over:
-            yield _result(check, Verdict.NOT_RUN, lacks=over)
-        elif check.commits and not bench.allowance.commits:
-            yield _result(check, Verdict.NOT_RUN, lacks=NEEDS_COMMIT)
-        elif lacks and check.name not in WITHOUT_PLAN:
-            yield _result(check, Verdict.NOT_RUN, lacks=lacks)
-        else:
-            try:
-                yield _run(check, bench)
-            except Over as end:
-                over = str(end)
-                wrong = (over,) if end.by_target else ()
-                verdict = Verdict.WRONG if wrong else Verdict.NOT_RUN
-                yield _result(check, verdict, wrong=wrong, lacks="" if wrong else over)
+class _Run:
+    """The checks of one run, until something ends it."""
+
+    def __init__(self, bench: Bench, lacks: str) -> None:
+        self.bench, self.lacks = bench, lacks
+        self.over = ""
+
+    def result_of(self, check: Check) -> Result:
+        """What came of one check, made or not."""
+        lacks = self._lacks(check)
+        if lacks:
+            return _result(check, Verdict.NOT_RUN, lacks=lacks)
+        try:
+            return _run(check, self.bench)
+        except Over as end:
+            self.over = str(end)
+            if end.by_target:
+                return _result(check, Verdict.WRONG, wrong=(self.over,))
+            return _result(check, Verdict.NOT_RUN, lacks=self.over)
+
+    def _lacks(self, check: Check) -> str:
+        if check.commits and not self.bench.allowance.commits:
+            return NEEDS_COMMIT
+        if self.over:
+            return self.over
+        return "" if check.name in WITHOUT_PLAN else self.lacks
 
 
 def _run(check: Check, bench: Bench) -> Result:

@@ -48,9 +48,9 @@ def _row(result: Result, longest: int, width: int) -> Iterator[str]:
 def _details(result: Result, width: int) -> Iterator[str]:
     yield f"{result.name}: {result.title}"
     for words in result.wrong:
-        yield from _wrapped(words, width, "  what is wrong   ")
+        yield from _wrapped(_capital(words), width, "  what is wrong   ")
     for words in result.look:
-        yield from _wrapped(words, width, "  worth a look    ")
+        yield from _wrapped(_capital(words), width, "  worth a look    ")
     yield from _wrapped(f"{result.why} ({result.requirement})", width, "  why it matters  ")
     yield from _wrapped(result.fix, width, "  how to fix it   ")
 
@@ -61,6 +61,8 @@ def _summary(report: Report) -> str:
         head = f"{_checks(count[Verdict.WRONG])} found something wrong"
     elif report.complete:
         head = "The target conforms to all of the contract"
+    elif report.cut_short:
+        head = f"Not finished, because {report.cut_short}"
     else:
         head = "The target conforms as far as it was checked"
     made = len(report.results) - count[Verdict.NOT_RUN]
@@ -68,6 +70,10 @@ def _summary(report: Report) -> str:
     if report.commits:
         parts.append(f"{report.commits} plans applied")
     return ", ".join([*parts, f"in {report.seconds:.1f} s"]) + "."
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _checks(number: int) -> str:
