@@ -2,7 +2,7 @@
 
 Every value is read from PostgreSQL at the scrape, so that any process gives the whole picture.
 The counters are a few hundred rows that the sweeper keeps (`plans.counting`), gauges look at open
-work alone: a scrape costs eleven short queries however many plans there are.
+work alone: a scrape costs twelve short queries however many plans there are.
 """
 
 import ipaddress
@@ -14,6 +14,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
 
+from approvals.notices import rows as notices
 from audit.lag import unsealed_seconds
 from plans import backlog, counting, emergency, health, heartbeats
 from plans.models import Target
@@ -82,6 +83,7 @@ class _Collector:
         yield from _work()
         yield from _parts()
         yield from _targets()
+        yield from _notices()
 
 
 def _counters() -> "Iterator[Metric]":
@@ -152,6 +154,13 @@ def _targets() -> "Iterator[Metric]":
     yield _gauge("target_clock_skew_seconds", "The target's clock less ours.", label, known)
     circuits = {(target.name,): target.circuit_opened_at is not None for target in rows}
     yield _gauge("target_circuit_open", "1 while its credential is refused.", label, circuits)
+
+
+def _notices() -> "Iterator[Metric]":
+    help_text = "Notices that were not delivered yet."
+    yield _gauge("notices_waiting", help_text, ("kind",), _keyed(notices.waiting()))
+    help_text = "Ways to tell groups: on, of these failing now, and stopped by failing."
+    yield _gauge("notice_channels", help_text, ("state",), _keyed(notices.states()))
 
 
 def _keyed(values: dict[str, Any]) -> dict[tuple[str, ...], float]:

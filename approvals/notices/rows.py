@@ -64,13 +64,6 @@ class Silence(models.Model):
         return f"no mail for {self.person_id}"
 
 
-class NoticeQuerySet(models.QuerySet["Notice"]):
-    def waiting(self) -> dict[str, int]:
-        """How many are on their way, by the kind of channel."""
-        rows = self.filter(status=Message.Status.WAITING).values("channel__kind")
-        return {row["channel__kind"]: row["n"] for row in rows.annotate(n=Count("pk"))}
-
-
 class Notice(Message):
     """One plan for one channel, twice at most: it waits for people, and it is over."""
 
@@ -85,8 +78,6 @@ class Notice(Message):
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="notices"
     )
     moment = models.CharField(max_length=5, choices=Moment.choices)
-
-    objects = NoticeQuerySet.as_manager()
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
@@ -157,13 +148,24 @@ class NoticedUpTo(models.Model):
         return f"era {self.era}, {self.xid}, {self.event_id}"
 
 
-def tally() -> dict[str, Any]:
-    """How many channels are on, of these failing, stopped by failing; the `last` delivery."""
+def states() -> dict[str, int]:
+    """How many channels are on, how many of these fail now, how many stopped by failing."""
     on = Q(on_since__isnull=False)
-    counts: dict[str, Any] = Channel.objects.aggregate(
+    counts: dict[str, int] = Channel.objects.aggregate(
         on=Count("pk", filter=on),
         failing=Count("pk", filter=on & Q(failing_since__isnull=False)),
         stopped=Count("pk", filter=~on & ~Q(off_reason=Receiver.Off.PERSON)),
     )
+    return counts
+
+
+def tally() -> dict[str, Any]:
+    """The same, and when the `last` notice was delivered."""
     delivered = Notice.objects.filter(status=Message.Status.DELIVERED)
-    return counts | delivered.aggregate(last=Max("closed_at"))
+    return states() | delivered.aggregate(last=Max("closed_at"))
+
+
+def waiting() -> dict[str, int]:
+    """How many notices are on their way, by the kind of channel."""
+    rows = Notice.objects.filter(status=Message.Status.WAITING).values_list("channel__kind")
+    return dict.fromkeys(Channel.Kind.values, 0) | dict(rows.annotate(Count("pk")).order_by())

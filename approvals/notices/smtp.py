@@ -15,10 +15,11 @@ TOTAL_SECONDS: Final = 30.0
 
 
 class _Timed(smtplib.SMTP):
-    """A conversation that is cut when its time is over; the caller then hears of a lost server."""
+    """A conversation that is cut when its time is over: TimeoutError, whatever was dribbled."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         self.sock: socket.socket | None = None
+        self._over = False
         self._watch = threading.Timer(TOTAL_SECONDS, self._cut)
         self._watch.daemon = True
         self._watch.start()
@@ -30,9 +31,21 @@ class _Timed(smtplib.SMTP):
 
     def _cut(self) -> None:
         """Below TLS, whose own shutdown would talk to the server first."""
+        self._over = True
         if self.sock is not None:
             with suppress(OSError):
                 socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
+
+    def getreply(self) -> tuple[int, bytes]:
+        try:
+            reply = super().getreply()
+        except smtplib.SMTPServerDisconnected as lost:
+            if self._over or isinstance(lost.__context__, TimeoutError):
+                raise TimeoutError from lost
+            raise
+        if self._over:
+            raise TimeoutError
+        return reply
 
     def close(self) -> None:
         self._watch.cancel()

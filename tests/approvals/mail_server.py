@@ -11,7 +11,7 @@ import time
 from collections import deque
 from email.message import EmailMessage
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from approvals.notices.rows import Notice
 
@@ -114,8 +114,7 @@ class MailServer:
     @property
     def mail(self) -> list[EmailMessage]:
         return [
-            cast("EmailMessage", email.message_from_bytes(each, policy=email.policy.default))
-            for each in self.letters
+            email.message_from_bytes(each, policy=email.policy.default) for each in self.letters
         ]
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
-from django.core import mail
 
 from approvals.models import Channel, Decision, Notice
 from approvals.notices.letters import letter
@@ -133,7 +132,6 @@ def test_hostile_titles_stay_on_their_line(ada: User, make_plan: MakePlan) -> No
     assert message["Subject"].startswith("[Countersign] Refund⟨U+000D⟩⟨U+000A⟩Bcc: evil")
     assert "\u202e" not in message.as_string()
     assert sent.recipients() == ["ada@example.com"]
-    assert len(mail.outbox) == 0 if hasattr(mail, "outbox") else True
 
 
 def test_a_chat_gets_escaped_text_and_blocks_without_markup(make_plan: MakePlan) -> None:

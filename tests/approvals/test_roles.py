@@ -31,6 +31,8 @@ PAGES = {
     "unresolved": (200, 200, 200, 200, 200),
     "settings": (403, 403, 403, 403, 200),
     "contract": (403, 403, 403, 403, 200),
+    "notices": (403, 403, 403, 403, 200),
+    "my_notices": (200, 200, 200, 200, 200),
     "webhooks": (403, 403, 200, 403, 200),
     "webhook": (404, 404, 200, 404, 200),
 }
@@ -46,6 +48,10 @@ VERBS = {
     "give_up": (404, 422, 403, 403, 404),
     "trial": (403, 403, 403, 403, 302),
     "contract_test": (403, 403, 403, 403, 302),
+    "notice_switch": (403, 403, 403, 403, 422),
+    "notice_webhook": (403, 403, 403, 403, 422),
+    "notice_rotation": (403, 403, 403, 403, 422),
+    "my_mail": (422, 422, 422, 422, 422),
     "webhook_addition": (403, 403, 422, 403, 422),
     "webhook_rotation": (404, 404, 422, 404, 422),
     "webhook_switch": (404, 404, 422, 404, 422),
@@ -70,6 +76,7 @@ def address(make_plan: MakePlan, request: pytest.FixtureRequest) -> Callable[[st
         "intent_id": plan.intent_id,
         "pk": decision.pk,
         "name": plan.target.name,
+        "group_id": plan.target.reviewers.get().pk,
         **_told(plan),
     }
 

@@ -1,0 +1,297 @@
+"""One notice at a real mail server or receiver: what each answer makes of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import Group, User
+from standardwebhooks.webhooks import WebhookVerificationError
+
+from approvals.models import Channel, Notice
+from approvals.notices import channels, sending, smtp
+from audit import actors
+from audit.models import Event
+from audit.sentences import sentence
+from plans import custody
+from plans.clock import clock
+from plans.delivering import SCHEDULE
+from plans.models import Plan
+from plans.status import Status
+from tests.approvals.mail_server import MailServer, configure, nobody_listens
+from tests.approvals.paper_plans import MakePlan
+from tests.plans.receiver import Receiver, status
+
+pytestmark = pytest.mark.django_db
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture(autouse=True)
+def _in_the_tests_transaction(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.GATEWAY_ALLOW_IN_TRANSACTION = True
+    monkeypatch.setattr(smtp, "TOTAL_SECONDS", 0.8)
+
+
+@pytest.fixture
+def server(settings: Any) -> Iterator[MailServer]:
+    with MailServer() as running:
+        configure(settings, running.port)
+        yield running
+
+
+@pytest.fixture
+def mail(billing: Any, ada: User) -> Channel:
+    channels.switch(Group.objects.get(name="reviewers"), "mail", True, actor=actors.OPERATOR)
+    return Channel.objects.get()
+
+
+def queued(channel: Channel, plan: Plan, person: User | None = None, **columns: Any) -> Notice:
+    row = {"channel": channel, "plan": plan, "person": person, "moment": "waits"} | columns
+    return Notice.objects.create(**row, next_attempt_at=clock())
+
+
+def over(plan: Plan, to: Status = Status.REJECTED) -> None:
+    Plan.objects.filter(pk=plan.pk).update(
+        status=to, token=None, commit_body=None, closed_at=clock()
+    )
+
+
+def test_a_letter_arrives(
+    server: MailServer, mail: Channel, ada: User, make_plan: MakePlan
+) -> None:
+    row = queued(mail, make_plan(), ada)
+    assert sending.due() == [mail.pk]
+    assert sending.send_notices(mail.pk) == 1
+    (letter,) = server.mail
+    assert (letter["To"], letter["From"]) == ("ada@example.com", "countersign@localhost")
+    row.refresh_from_db()
+    assert (row.status, row.attempts.get().http_status) == ("delivered", 250)
+    assert (sending.send_notices(mail.pk), sending.due(), len(server.letters)) == (0, [], 1)
+
+
+SERVERS = {
+    # mode: outcome, code, fault, what becomes of the notice, and whether the channel pauses
+    "hang": ("not_sent", None, "server: it did not answer in time", "waiting", True),
+    "dribble": ("not_sent", None, "server: it did not answer in time", "waiting", True),
+    "closed": ("not_sent", 554, "server: it refused", "waiting", True),
+    "refuse-sender": ("no_answer", 550, "server: it refused", "waiting", True),
+    "refuse-person": ("refused", 550, "recipient: refused by the mail server", "given_up", False),
+    "busy": ("refused", 451, "recipient: refused by the mail server", "waiting", False),
+    "refuse-data": ("refused", 554, "content: refused by the mail server", "given_up", False),
+    "hang-up": ("no_answer", None, "server: it hung up", "waiting", True),
+    "hang-after": ("no_answer", None, "server: it did not answer in time", "waiting", True),
+}
+
+
+@pytest.mark.parametrize("mode", SERVERS)
+def test_what_the_mail_server_says_is_written_down(
+    server: MailServer, mail: Channel, ada: User, make_plan: MakePlan, mode: str
+) -> None:
+    server.plays(mode)
+    outcome, code, fault, becomes, pauses = SERVERS[mode]
+    row, began = queued(mail, make_plan(), ada), time.monotonic()
+    assert sending.send_notices(mail.pk) == 0
+    assert time.monotonic() - began < 3
+    row.refresh_from_db()
+    mail.refresh_from_db()
+    attempt = row.attempts.get()
+    assert (attempt.outcome, attempt.http_status, attempt.fault) == (outcome, code, fault)
+    assert row.status == becomes
+    assert (mail.not_before is not None, mail.lease) == (pauses, None)
+    assert mail.on_since is not None
+    if becomes == "waiting":
+        assert row.next_attempt_at is not None
+        wait = row.next_attempt_at - clock()
+        assert wait == pytest.approx(timedelta(seconds=15 if pauses else 5), abs=SECOND)
+
+
+def test_nobody_listens(settings: Any, mail: Channel, ada: User, make_plan: MakePlan) -> None:
+    configure(settings, nobody_listens())
+    row = queued(mail, make_plan(), ada)
+    sending.send_notices(mail.pk)
+    assert row.attempts.get().fault == "server: Connection refused"
+
+
+def test_one_bad_address_holds_up_nobody(
+    server: MailServer, mail: Channel, ada: User, grace: User, make_plan: MakePlan
+) -> None:
+    User.objects.filter(pk=ada.pk).update(email="ada@exa mple.com")
+    plan = make_plan()
+    bad, _ = queued(mail, plan, ada), queued(mail, plan, grace)
+    sending.send_notices(mail.pk)
+    sending.send_notices(mail.pk)
+    assert [letter["To"] for letter in server.mail] == ["grace@example.com"]
+    bad.refresh_from_db()
+    assert (bad.status, bad.attempts.get().fault) == ("given_up", "address: it is not one")
+
+
+def test_a_mail_server_that_works_again_is_well_again(
+    server: MailServer, mail: Channel, ada: User, make_plan: MakePlan
+) -> None:
+    server.plays("hang-up", "take")
+    row = queued(mail, make_plan(), ada)
+    sending.send_notices(mail.pk)
+    assert sending.due() == []
+    Channel.objects.update(not_before=None)
+    Notice.objects.update(next_attempt_at=clock())
+    assert sending.send_notices(mail.pk) == 1
+    mail.refresh_from_db()
+    assert mail.failing_since is None
+    assert [a.outcome for a in row.attempts.order_by("number")] == ["no_answer", "delivered"]
+    assert len(server.mail) == 1
+
+
+def test_three_days_of_failure_end_a_letter_and_no_channel(
+    server: MailServer, mail: Channel, ada: User, make_plan: MakePlan
+) -> None:
+    server.plays("busy")
+    row = queued(mail, make_plan(), ada, tries=len(SCHEDULE) - 1)
+    sending.send_notices(mail.pk)
+    row.refresh_from_db()
+    mail.refresh_from_db()
+    assert (row.status, mail.on_since is not None, mail.lease) == ("given_up", True, None)
+
+
+# ── what need not be told any more ───────────────────────────────────────────────────────────
+
+
+def _leaves(ada: User) -> None:
+    ada.groups.clear()
+
+
+def _is_silent(ada: User) -> None:
+    channels.want_mail(ada, False, actor=actors.person(ada))
+
+
+def _is_gone(ada: User) -> None:
+    User.objects.filter(pk=ada.pk).update(is_active=False)
+
+
+def _all_is_over(ada: User) -> None:
+    for plan in Plan.objects.all():
+        over(plan)
+
+
+def _too_late(ada: User) -> None:
+    Plan.objects.update(decide_by=clock())
+
+
+@pytest.mark.parametrize("happens", [_leaves, _is_silent, _is_gone, _all_is_over, _too_late])
+def test_what_nobody_needs_to_know_is_cancelled_at_the_send(
+    server: MailServer, mail: Channel, ada: User, make_plan: MakePlan, happens: Any
+) -> None:
+    row = queued(mail, make_plan(), ada)
+    happens(ada)
+    assert sending.send_notices(mail.pk) == 0
+    row.refresh_from_db()
+    assert (row.status, server.connections) == ("cancelled", 0)
+
+
+@pytest.mark.parametrize(
+    ("tried", "sent"),
+    [("", 0), ("refused", 0), ("not_sent", 0), ("delivered", 1), ("no_answer", 1), ("lost", 1)],
+)
+def test_the_end_is_told_to_who_may_have_heard_of_the_beginning(
+    server: MailServer, mail: Channel, ada: User, make_plan: MakePlan, tried: str, sent: int
+) -> None:
+    plan = make_plan()
+    first = queued(mail, plan, ada)
+    if tried:
+        first.attempts.create(number=1, outcome=tried)
+    over(plan)
+    last = queued(mail, plan, ada, moment="over")
+    assert sending.send_notices(mail.pk) == sent
+    first.refresh_from_db()
+    last.refresh_from_db()
+    assert first.status == "cancelled"
+    assert last.status == ("delivered" if sent else "cancelled")
+    assert [letter["Subject"][:3] for letter in server.mail] == ["Re:"] * sent
+
+
+# ── the webhook of a group ───────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def chat(billing: Any) -> Iterator[tuple[Receiver, Channel, custody.Secret]]:
+    with Receiver() as receiver:
+        made, secret = channels.name_webhook(
+            Group.objects.get(name="reviewers"), receiver.url, internal=True, actor=actors.OPERATOR
+        )
+        yield receiver, made, secret
+
+
+type Chat = tuple[Receiver, Channel, custody.Secret]
+
+
+def test_a_chat_is_told_and_can_check_who_tells(chat: Chat, make_plan: MakePlan) -> None:
+    receiver, channel, secret = chat
+    row = queued(channel, make_plan())
+    assert sending.send_notices(channel.pk) == 1
+    (message,) = receiver.messages
+    assert message.line == "POST /hooks/countersign?of=support HTTP/1.1"
+    assert message.verified_by(secret) == message.content
+    assert message.id == row.message_id
+    assert message.content["text"].startswith("A plan waits for a decision; Refund 480.00 USD")
+    assert set(message.content) == {"text", "mrkdwn", "unfurl_links", "blocks"}
+    with pytest.raises(WebhookVerificationError):
+        message.verified_by(custody.Secret("whsec_" + "A" * 43 + "="))
+    assert "token-of-the-tests" not in str(message.body)
+
+
+def test_both_secrets_sign_for_a_day(chat: Chat, make_plan: MakePlan) -> None:
+    receiver, channel, secret = chat
+    _, new = channels.rotate(channel.group, channel.secret_number, actor=actors.OPERATOR)
+    queued(channel, make_plan())
+    sending.send_notices(channel.pk)
+    (message,) = receiver.messages
+    assert message.verified_by(secret) == message.verified_by(new)
+    Channel.objects.update(old_secret_until=clock())
+    channels.retire_secrets()
+    assert Channel.objects.get().old_secret is None
+    queued(channel, make_plan())
+    sending.send_notices(channel.pk)
+    with pytest.raises(WebhookVerificationError):
+        receiver.messages[-1].verified_by(secret)
+
+
+def test_a_chat_that_is_gone_is_switched_off_and_told_in_the_trail(
+    chat: Chat, make_plan: MakePlan
+) -> None:
+    receiver, channel, _ = chat
+    receiver.answers(status(410))
+    others = [queued(channel, make_plan()) for _ in range(2)]
+    sending.send_notices(channel.pk)
+    channel.refresh_from_db()
+    assert (channel.on_since, channel.off_reason) == (None, "gone")
+    event = Event.objects.get(action="notices.switched_off")
+    assert str(sentence(event)).startswith("The notices of reviewers to http://127.0.0.1:")
+    assert "hooks" not in str(event.details)
+    states = Notice.objects.filter(pk__in=[row.pk for row in others])
+    assert sorted(states.values_list("status", flat=True)) == ["cancelled", "given_up"]
+
+
+def test_an_address_is_checked_again_at_the_send(chat: Chat, make_plan: MakePlan) -> None:
+    receiver, channel, _ = chat
+    Channel.objects.update(internal=False)
+    row = queued(channel, make_plan())
+    sending.send_notices(channel.pk)
+    assert row.attempts.get().outcome == "not_sent"
+    assert row.attempts.get().fault.startswith("address-blocked: ")
+    assert receiver.connections == 0
+
+
+@pytest.mark.parametrize("code", [301, 307, 400, 404, 429, 500, 503])
+def test_what_is_not_delivered_waits_for_the_schedule(
+    chat: Chat, make_plan: MakePlan, code: int
+) -> None:
+    receiver, channel, _ = chat
+    receiver.answers(status(code, "Location: http://127.0.0.1:1/"))
+    row = queued(channel, make_plan())
+    sending.send_notices(channel.pk)
+    row.refresh_from_db()
+    assert (row.status, row.tries) == ("waiting", 1)
+    assert row.next_attempt_at is not None
+    assert row.next_attempt_at - clock() == pytest.approx(timedelta(seconds=5), abs=SECOND)
