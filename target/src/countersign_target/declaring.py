@@ -7,7 +7,12 @@ from collections.abc import Iterable
 
 
 def configuration(
-    name: str, base_url: str, operations: Iterable[str], key_retention_seconds: int
+    name: str,
+    base_url: str,
+    operations: Iterable[str],
+    key_retention_seconds: int,
+    *,
+    internal: bool,
 ) -> str:
     """TOML for `manage.py apply_config`: addresses, and what the kit promises."""
     variable = "".join(each if each.isalnum() else "_" for each in name).upper()
@@ -15,6 +20,7 @@ def configuration(
         "[[targets]]",
         f"name = {_text(name)}",
         f"base_url = {_text(base_url)}",
+        *(["internal = true   # loopback and private addresses are allowed"] if internal else []),
         f'credential = "env:{variable}_TOKEN"   # the app\'s: it commits',
         'plan_path = "/plans/{plan_id}"',
         "idempotency = true",

@@ -91,9 +91,13 @@ class Target:
             self._check_body(request)
         return route.handle(request)
 
-    def configuration(self, base_url: str) -> str:
-        """TOML that tells Countersign of this target: `manage.py apply_config`."""
-        return configuration(self.name, base_url, self.operations, self.key_retention_seconds)
+    def configuration(self, base_url: str, *, internal: bool = False) -> str:
+        """TOML that tells Countersign of this target: `manage.py apply_config`.
+
+        `internal`: its address is a loopback or a private one.
+        """
+        kept = self.key_retention_seconds
+        return configuration(self.name, base_url, self.operations, kept, internal=internal)
 
     def _routes(self, operation: Operation) -> list[Route]:
         outside = operation.outside
