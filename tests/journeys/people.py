@@ -102,9 +102,16 @@ class Agent:
         raise AssertionError(f"{path} stays at {[each['status'] for each in told]}")
 
     def successor(self, dead: Plan) -> Plan:
-        """The plan that replaced a dead one, once people can decide on it."""
-        dead = self.wait(dead, lambda now: bool(now["replaced_by"]))
-        return self.wait({"plan_id": dead["replaced_by"]}, is_("pending"))
+        """The plan that replaced a dead one, once people can decide on it.
+
+        It may have died as well: a report of a write that is sent again reaches it, too.
+        """
+        while True:
+            dead = self.wait(dead, lambda now: bool(now["replaced_by"]))
+            fresh = {"plan_id": dead["replaced_by"]}
+            dead = self.wait(fresh, lambda now: now["status"] == "pending" or now["replaced_by"])
+            if dead["status"] == "pending":
+                return dead
 
     def events(self, plan: Plan) -> list[str]:
         """The feed from its very beginning, as far as it is about this plan: where it went."""
