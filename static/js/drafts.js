@@ -22,7 +22,8 @@ function mark(element) {
 
 function keep() {
   for (const field of fields()) {
-    if (field.value && !(sent && field.name === "note")) drafts.set(key(field), field.value);
+    // A comment that stood beside a decision went with it.
+    if (field.value && !(sent && ["note", "comment"].includes(field.name))) drafts.set(key(field), field.value);
     else drafts.delete(key(field));
   }
   const element = document.activeElement;
