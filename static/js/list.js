@@ -74,8 +74,24 @@ function pay() {
 }
 document.addEventListener("focusout", () => setTimeout(pay, 300));
 document.addEventListener("disarmed", () => setTimeout(pay, 300));
+
+// What says the same as the list that is there replaces nothing; the times count down by
+// themselves, and are set right now and then.
+const RIGHT_MS = 30_000;
+let text = "";
+let swappedAt = 0;
+function isOld(answer) {
+  const now = answer.replace(/<time[^>]*>[^<]*<\/time>/g, "").replace(/name="csrfmiddlewaretoken" value="[^"]*"/g, "");
+  const same = now === text && performance.now() - swappedAt < RIGHT_MS;
+  text = now;
+  if (!same) swappedAt = performance.now();
+  return same;
+}
 document.addEventListener("htmx:beforeSwap", (event) => {
-  if (event.detail.target.id === "queue" && event.detail.shouldSwap) keep();
+  const { elt, shouldSwap, serverResponse, target } = event.detail;
+  if (target.id !== "queue" || !shouldSwap) return;
+  if (elt.id === "queue" && isOld(serverResponse)) event.detail.shouldSwap = false;
+  else keep();
 });
 document.addEventListener("htmx:afterSwap", () => {
   restore();

@@ -144,7 +144,6 @@ def test_a_long_list_stays_under_the_hand_and_the_focus_goes_to_the_next_row(
     plans = [make_plan() for _ in range(16)]
     page = live("/review/")
     row = page.locator(f"#plan-{plans[9].pk}-link")
-    row.scroll_into_view_if_needed()
     row.focus()
     page.evaluate("document.querySelector('.list').scrollTop = 300")
     before = top_of(row)
