@@ -84,11 +84,10 @@ def api() -> Iterator[Customers]:
 def etag_target(
     product: Product, agent: Agent, api: Customers, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Ready]:
-    target = start_etag_target(api, tmp_path_factory.mktemp("etag"), settle_by="marker")
     title = "Add {delta.credit_cents:money:EUR} to the credit of {object}"
-    register(product, target, "customers", title)
-    yield target
-    assert target.stop() == 0
+    with start_etag_target(api, tmp_path_factory.mktemp("etag"), settle_by="marker") as target:
+        register(product, target, "customers", title)
+        yield target
 
 
 def submit(agent: Agent, target: Ready, inputs: dict[str, Any]) -> Plan:
@@ -171,10 +170,9 @@ def accounts(accounts_url: str) -> Iterator[Accounts]:
 def sql_target(
     product: Product, agent: Agent, accounts_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Ready]:
-    target = start_sql_target(accounts_url, tmp_path_factory.mktemp("sql"), "extend_trial")
-    register(product, target, "accounts", "Extend the trial of {object} to {to.trial_ends}")
-    yield target
-    assert target.stop() == 0
+    with start_sql_target(accounts_url, tmp_path_factory.mktemp("sql"), "extend_trial") as target:
+        register(product, target, "accounts", "Extend the trial of {object} to {to.trial_ends}")
+        yield target
 
 
 def ask(agent: Agent, number: int) -> Plan:

@@ -70,9 +70,8 @@ def accounts_url() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def sql_target(accounts_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ready]:
     """The PostgreSQL target with every operation; `target.operation` chooses one."""
-    target = start_sql_target(accounts_url, tmp_path_factory.mktemp("sql"))
-    yield target
-    assert target.stop() == 0
+    with start_sql_target(accounts_url, tmp_path_factory.mktemp("sql")) as target:
+        yield target
 
 
 def start_sql_target(accounts_url: str, folder: Path, operation: str = "pay") -> Ready:

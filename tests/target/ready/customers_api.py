@@ -1,8 +1,8 @@
 """An HTTP/JSON API as one finds them: customers, ETags, conditional writes, and faults on order.
 
 A process of its own, standard library only: `python customers_api.py`; it prints its address.
-`/_faults {read?, write?, seconds?}` orders how the next calls go wrong; `/_move {id, patch}` is
-another writer; `/_ledger` is every write that was carried out.
+`/_faults {read?, write?, seconds?}` orders how the next calls go wrong; `/_ledger` is every write
+that was carried out; `/_move {id, patch?, count?}` is another writer.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ class Handler(BaseHTTPRequestHandler):
                 case "/_faults":
                     WORLD.faults = body
                 case "/_move":
-                    moved = merged(WORLD.customers.get(body["id"], {}), body["patch"])
+                    moved = merged(WORLD.customers.get(body["id"], {}), body.get("patch", {}))
+                    if name := body.get("count"):
+                        moved[name] = moved.get(name, 0) + 1
                     WORLD.put(body["id"], moved)
                 case "/_delete":
                     del WORLD.customers[body["id"]]

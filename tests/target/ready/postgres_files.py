@@ -106,6 +106,7 @@ FULL = FILE + "".join(
         ),
         operation("pay", f"UPDATE accounts SET tier = 'paid' {WHOSE}"),
         operation("rename", f"UPDATE accounts SET holder = %(holder)s {WHOSE}"),
+        operation("give_credit", f"UPDATE accounts SET credit = credit + 1 {WHOSE}"),
         operation("take_credit", f"UPDATE accounts SET credit = credit - 100 {WHOSE}"),
         operation(
             "seat",

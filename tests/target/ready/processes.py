@@ -42,6 +42,15 @@ class Ready:
         self.app = self._client(APP_TOKEN)
         self.agent = self._client(AGENT_TOKEN)
 
+    def __enter__(self) -> Ready:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Nothing is left of it, however the test ended; one that did not stop well is told."""
+        if self.process.poll() is None:
+            code = self.stop()
+            assert error or code == 0
+
     def _client(self, token: str) -> httpx.Client:
         headers = {"Authorization": f"Bearer {token}"}
         return httpx.Client(base_url=self.url, headers=headers, timeout=20, trust_env=False)

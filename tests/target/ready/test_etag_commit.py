@@ -237,31 +237,30 @@ def test_two_at_once_write_once(etag_target: MakeTarget, api: Customers) -> None
 def test_killed_between_effect_and_answer_it_settles_after_its_start(
     api: Customers, tmp_path: Path, fault: str
 ) -> None:
-    target, number = start_etag_target(api, tmp_path, settle_by="marker"), api.new()
-    plan = target.plan(customer_id=number, add_cents=100)
-    api.arm(write=fault, seconds=1)
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(target.commit, plan, "idem_killed_1")
-        time.sleep(0.5)
-        assert target.stop(signal.SIGKILL) == -signal.SIGKILL
-    target.start()
-    time.sleep(0.6)  # the API answers nobody
-    expected = "applied" if fault == "apply-slowly" else "open"
-    assert target.read(plan)["status"] == expected
-    assert target.commit(plan, "idem_killed_1").status_code == 200
+    number = api.new()
+    with start_etag_target(api, tmp_path, settle_by="marker") as target:
+        plan = target.plan(customer_id=number, add_cents=100)
+        api.arm(write=fault, seconds=1)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(target.commit, plan, "idem_killed_1")
+            time.sleep(0.5)
+            assert target.stop(signal.SIGKILL) == -signal.SIGKILL
+        target.start()
+        time.sleep(0.6)  # the API answers nobody
+        expected = "applied" if fault == "apply-slowly" else "open"
+        assert target.read(plan)["status"] == expected
+        assert target.commit(plan, "idem_killed_1").status_code == 200
     assert (len(api.writes(number)), api.now(number)["credit_cents"]) == (1, 1100)
-    assert target.stop() == 0
 
 
 def test_a_plan_that_is_late_is_never_sent(api: Customers, tmp_path: Path) -> None:
-    target = start_etag_target(api, tmp_path, seconds=5)
     late, lost = api.new(), api.new()
-    plan, sent = (target.plan(customer_id=each, city="Bergen") for each in (late, lost))
-    api.arm(write="reset")
-    assert target.commit(sent, "idem_late_1").status_code >= 500
-    time.sleep(5)
-    assert target.commit(plan).status_code == 410
-    assert target.commit(sent, "idem_late_1").json()["code"] == "outcome-unknown"
-    assert [target.read(each)["status"] for each in (plan, sent)] == ["expired", "open"]
+    with start_etag_target(api, tmp_path, seconds=2) as target:
+        plan, sent = (target.plan(customer_id=each, city="Bergen") for each in (late, lost))
+        api.arm(write="reset")
+        assert target.commit(sent, "idem_late_1").status_code >= 500
+        time.sleep(2)
+        assert target.commit(plan).status_code == 410
+        assert target.commit(sent, "idem_late_1").json()["code"] == "outcome-unknown"
+        assert [target.read(each)["status"] for each in (plan, sent)] == ["expired", "open"]
     assert api.writes(late) == api.writes(lost) == []
-    assert target.stop() == 0

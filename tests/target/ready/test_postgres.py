@@ -201,19 +201,20 @@ def test_two_at_once_write_once(sql_target: Ready, accounts: Accounts) -> None:
 def test_killed_between_effect_and_answer_it_applies_once(
     accounts_url: str, accounts: Accounts, tmp_path: Path
 ) -> None:
-    target, number = start_sql_target(accounts_url, tmp_path), accounts.new(note="slow")
-    plan = target.plan(account_id=number)
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(target.commit, plan, "idem_killed_sql_1")
-        time.sleep(0.5)  # the effect is there, the trigger sleeps, nothing is committed
-        assert target.stop(signal.SIGKILL) == -signal.SIGKILL
-    target.start()
-    answer = target.commit(plan, "idem_killed_sql_1")
-    while answer.status_code in (409, 503):  # the server notices a killed client when it answers
-        time.sleep(0.2)
+    number = accounts.new(note="slow")
+    with start_sql_target(accounts_url, tmp_path) as target:
+        plan = target.plan(account_id=number)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(target.commit, plan, "idem_killed_sql_1")
+            # Past the rehearsal, in the effect: it is there, and nothing is committed.
+            time.sleep(1.2)
+            assert target.stop(signal.SIGKILL) == -signal.SIGKILL
+        target.start()
         answer = target.commit(plan, "idem_killed_sql_1")
-    assert answer.status_code == 200, answer.text
-    assert target.read(plan)["status"] == "applied"
+        while answer.status_code in (409, 503):  # PostgreSQL has yet to notice who is gone
+            time.sleep(0.2)
+            answer = target.commit(plan, "idem_killed_sql_1")
+        assert answer.status_code == 200, answer.text
+        assert target.read(plan)["status"] == "applied"
+        assert target.commit(plan, "idem_killed_sql_1").headers["Idempotent-Replayed"] == "true"
     assert (accounts.now(number)["tier"], accounts.writes(number)) == ("paid", 1)
-    assert target.commit(plan, "idem_killed_sql_1").headers["Idempotent-Replayed"] == "true"
-    assert target.stop() == 0

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Final
 
+from countersign_target import Problem, Request
 from countersign_target.ready.settings import Table
 
-SHORTEST = 8
+SHORTEST: Final = 8
+SHORTER: Final = "Plan-Seconds"
+SHORTEST_PLAN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +26,16 @@ class Service:
     plan_seconds: int
     key_retention_seconds: int
 
-    @property
-    def plan_lifespan(self) -> timedelta:
-        """How long a plan can be committed."""
-        return timedelta(seconds=self.plan_seconds)
+    def lifespan(self, request: Request) -> timedelta:
+        """How long a plan can be committed; a caller may ask for less, which harms nobody."""
+        asked = request.header(SHORTER)
+        if asked is None:
+            return timedelta(seconds=self.plan_seconds)
+        if re.fullmatch("[0-9]{1,5}", asked, re.ASCII) and (
+            SHORTEST_PLAN <= int(asked) <= self.plan_seconds
+        ):
+            return timedelta(seconds=int(asked))
+        raise Problem(400, "bad-header", f"{SHORTER} is {SHORTEST_PLAN} to {self.plan_seconds}.")
 
 
 def read_service(table: Table) -> Service:
@@ -34,7 +45,7 @@ def read_service(table: Table) -> Service:
         port=table.whole("port", least=0, most=65_535),
         app_token=table.secret("app_token"),
         agent_token=table.secret("agent_token"),
-        plan_seconds=table.whole("plan_seconds", 600, least=5, most=86_400),
+        plan_seconds=table.whole("plan_seconds", 600, least=SHORTEST_PLAN, most=86_400),
         key_retention_seconds=table.whole("key_retention_seconds", 86_400, least=3_600),
     )
     tokens = (service.app_token, service.agent_token)

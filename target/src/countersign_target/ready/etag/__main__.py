@@ -46,7 +46,7 @@ def _operation(change: Change, settings: EtagSettings) -> Operation:
         change.name,
         etagged.plan,
         etagged.apply,
-        lifespan=settings.service.plan_lifespan,
+        lifespan=settings.service.lifespan,
         outside=Outside(look=etagged.look, lease_seconds=lease),
     )
 

@@ -33,9 +33,7 @@ def target_of(settings: PostgresSettings, pool: Pool) -> Target:
         PostgresStore(pool),
         Credentials(app=service.app_token, agent=service.agent_token),
         [
-            Operation(
-                change.name, Sql(change).plan, Sql(change).apply, lifespan=service.plan_lifespan
-            )
+            Operation(change.name, Sql(change).plan, Sql(change).apply, lifespan=service.lifespan)
             for change in settings.changes
         ],
         key_retention_seconds=service.key_retention_seconds,
