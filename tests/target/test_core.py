@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pytest
+from psycopg_pool import ConnectionPool
 
 from countersign_target import (
     Action,
@@ -232,8 +234,36 @@ def test_a_fault_is_logged_without_the_token(
     assert plan["plan_token"] not in caplog.text + answer.text + repr(owner.plans)
 
 
-def test_a_result_is_an_object(crib: Crib, owner: Owner) -> None:
-    owner.result = None
+@pytest.mark.parametrize("how", ["commit", "rollback", "__exit__"])
+def test_an_owner_cannot_end_the_transaction(crib: Crib, owner: Owner, how: str) -> None:
+    def apply(plan: Plan) -> Any:
+        owner.apply(plan)
+        getattr(plan.connection, how)(*([None] * 3 if how == "__exit__" else []))
+        return {}
+
+    hasty = Crib(crib.store, crib.mark, Operation("change", owner.plan, apply))
+    plan = hasty.plan()
+    assert hasty.commit(plan).status in (500, 503)
+    assert (hasty.status(plan), effects(crib)) == ("open", 0)
+
+
+def test_a_pool_in_autocommit_mode_is_one_transaction_too(
+    new_store: Callable[[str], str], owner: Owner
+) -> None:
+    address = new_store("postgresql")
+    with ConnectionPool(address, kwargs={"autocommit": True}, min_size=1) as pool:
+        crib = Crib(PostgresStore(pool), "%s", owner.operation())
+        crib.run("CREATE TABLE effects (one integer)")
+        plan, owner.fails = crib.plan(), RuntimeError("a fault of the owner's")
+        assert crib.commit(plan).status == 500
+        assert (crib.status(plan), effects(crib)) == ("open", 0)
+
+
+@pytest.mark.parametrize("result", [None, {"cents": 2**60}, {"a": float("nan")}, {"a": object()}])
+def test_a_result_is_json_that_every_reader_agrees_on(
+    crib: Crib, owner: Owner, result: Any
+) -> None:
+    owner.result = result
     plan = crib.plan()
     assert crib.commit(plan).status == 500
     assert (crib.status(plan), effects(crib)) == ("open", 0)
@@ -387,10 +417,11 @@ def test_a_store_that_is_away_is_told(crib: Crib, monkeypatch: pytest.MonkeyPatc
     assert (code(answer), answer.headers["Retry-After"]) == ((503, "store-away"), "1")
 
 
-def test_a_file_that_stays_locked_is_away(store: Any, crib: Crib) -> None:
-    if isinstance(store, SqliteStore):
-        with store.transaction():
-            assert code(crib.dry_run()) == (503, "store-away")
+def test_a_file_that_stays_locked_is_away(tmp_path: Path, owner: Owner) -> None:
+    store = SqliteStore(tmp_path / "file", busy_seconds=0.1)
+    crib = Crib(store, "?", owner.operation())
+    with store.transaction():
+        assert code(crib.dry_run()) == (503, "store-away")
     assert crib.dry_run().status == 200
 
 

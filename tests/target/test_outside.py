@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -28,6 +30,7 @@ from countersign_target import (
     State,
     Unknown,
 )
+from countersign_target.canonical import rfc3339
 from countersign_target.postgresql import PostgresStore
 from tests.target.crib import Crib, code
 
@@ -304,3 +307,29 @@ def test_an_effect_that_is_there_counts_even_if_its_try_lapsed(store: Any, remot
     slow = Crib(store, crib.mark, Operation("change", remote.plan, slowly, outside=outside))
     assert slow.commit(plan, plan["plan_id"]).status == 200
     assert (crib.status(plan), remote.writes) == ("applied", 1)
+
+
+def test_a_look_that_takes_too_long_is_too_late(crib: Crib, remote: Remote) -> None:
+    plan = crib.plan(size=2)
+    real = remote.plan
+
+    def plan_slowly(inputs: dict[str, Any], state: State) -> Planned:
+        time.sleep(0.4)
+        return real(inputs, state)
+
+    outside = Outside(remote.look, 0.0)
+    slow = Operation("change", plan_slowly, remote.apply, outside=outside)
+    crib.bend("expires_at", rfc3339(datetime.now(UTC) + timedelta(seconds=0.3)), plan)
+    assert code(Crib(crib.store, crib.mark, slow).commit(plan)) == (410, "expired")
+    assert (crib.status(plan), remote.sent) == ("expired", [])
+
+
+@pytest.mark.parametrize("answers", ["text", {"size": 2**60}, [1]])
+def test_a_result_that_cannot_be_told_leaves_it_unknown(
+    crib: Crib, remote: Remote, answers: Any
+) -> None:
+    plan = crib.plan(size=2)
+    remote.answers = answers
+    assert code(crib.commit(plan, plan["plan_id"])) == (500, "outcome-unknown")
+    assert crib.status(plan) == "applied"
+    assert remote.writes == 1

@@ -14,7 +14,7 @@ from countersign_target.plans import Applied, NotApplied, Plan
 from countersign_target.problems import Change, Conflict, Problem, not_allowed
 from countersign_target.stores import Kept, Store, Transaction
 from countersign_target.strict_json import parse_object, unknown_members
-from countersign_target.verdicts import conflict, end, expired, moved, negative, repeat
+from countersign_target.verdicts import applied, conflict, end, expired, moved, negative, repeat
 
 KEY: Final = re.compile(r'"?([\x21\x23-\x5b\x5d-\x7e]{1,255})"?', re.ASCII)
 MEMBERS: Final = ("plan_token", "input_fingerprint")
@@ -116,15 +116,9 @@ def _outcome(
         return NotApplied(conflict(plan, changes))
     try:
         with transaction.savepoint():
-            return _applied(operation.apply(replace(plan, connection=transaction.connection)))
+            return applied(operation.apply(replace(plan, connection=transaction.connection)))
     except Problem as problem:
         if problem.status >= 500:
             raise  # nothing is stored, the same key may come again
         again = isinstance(problem, Conflict) and not problem.changed
         return negative(problem, plan, moved(operation, plan, transaction) if again else [])
-
-
-def _applied(found: object) -> Applied:
-    if not isinstance(found, dict):
-        raise TypeError("apply() returns its result as a dict, or raises a Problem")
-    return Applied(found)

@@ -122,7 +122,7 @@ class Pool(Protocol):
     """What is needed of a psycopg_pool.ConnectionPool: rows may have any factory."""
 
     def connection(self) -> AbstractContextManager[psycopg.Connection[Any]]:
-        """A connection in a transaction: committed at the end, rolled back by an exception."""
+        """A connection, given back at the end."""
         ...
 
     def check(self) -> None:
@@ -153,7 +153,8 @@ class PostgresStore:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[PostgresTransaction]:
         try:
-            with self.pool.connection() as connection:
+            # A pool in autocommit mode begins none by itself; and nobody else may end this one.
+            with self.pool.connection() as connection, connection.transaction():
                 yield PostgresTransaction(connection)
         except psycopg.OperationalError as error:
             # Whatever broke this connection broke its neighbours too: replace them now.

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from countersign_target.canonical import plain
+
 
 class Problem(Exception):
     """One refusal: an HTTP status, a `code` that programs branch on, and words for people.
@@ -19,7 +21,7 @@ class Problem(Exception):
         self.status = status
         self.code = code
         self.detail = detail
-        self.members = members
+        self.members = plain(members)
         self.headers: Mapping[str, str] = {}
 
     def with_headers(self, **headers: str) -> Problem:

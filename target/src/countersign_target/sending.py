@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
 from datetime import timedelta
 
@@ -22,6 +23,7 @@ from countersign_target.plans import (
 from countersign_target.problems import Change, Conflict, Later, Problem
 from countersign_target.stores import Kept, Store, Transaction
 from countersign_target.verdicts import (
+    applied,
     applied_body,
     conflict,
     end,
@@ -108,16 +110,19 @@ def _sent(operation: Operation, outside: Outside, plan: Plan) -> Outcome:
 
 
 def _first(operation: Operation, plan: Plan) -> Outcome:
+    begun = time.monotonic()
     # Sent again, the state is no news: the earlier try may be what moved it.
     if plan.sends <= 1 and (changes := _changes(operation, plan)):
         return NotApplied(conflict(plan, changes))
+    if plan.now + timedelta(seconds=time.monotonic() - begun) >= plan.expires_at:
+        return NotApplied(expired(plan))  # the look took too long, and nothing was sent
     try:
         found = operation.apply(plan)
     except Problem as problem:
         if problem.status >= 500:
             raise
         return negative(problem, plan, _named(operation, plan, problem))
-    return Applied(found) if isinstance(found, dict) else found
+    return _checked(found)
 
 
 def _changes(operation: Operation, plan: Plan) -> list[Change]:
@@ -142,10 +147,17 @@ def _named(operation: Operation, plan: Plan, problem: Problem) -> list[Change]:
 def looked(outside: Outside, plan: Plan) -> Outcome:
     """The owner's `look`; a fault in it tells nothing."""
     try:
-        return outside.look(plan)
+        return _checked(outside.look(plan))
     except Exception:
         LOG.exception("look at %s", plan.plan_id)
         return Unknown()
+
+
+def _checked(found: object) -> Outcome:
+    """A result in a dict is an effect that is there; anything but an outcome is a TypeError."""
+    if isinstance(found, NotApplied | PartlyApplied | SendAgain | Unknown):
+        return found
+    return applied(found.result if isinstance(found, Applied) else found)
 
 
 def _release(store: Store, plan: Plan) -> None:

@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NoReturn
 
 from countersign_target.canonical import rfc3339
 from countersign_target.plans import Plan
@@ -104,6 +104,15 @@ def is_locked(error: BaseException | None) -> bool:
     return isinstance(error, sqlite3.Error) and error.sqlite_errorcode & 0xFF in locked
 
 
+class Held(sqlite3.Connection):
+    """A connection whose transaction only the kit ends: key, result and effect stay together."""
+
+    def _refuse(self, *arguments: Any) -> NoReturn:
+        raise RuntimeError("the kit commits, or rolls back: do neither in plan or apply")
+
+    commit = rollback = executescript = __enter__ = __exit__ = _refuse
+
+
 class SqliteStore:
     """A SQLite file. A connection for each transaction, so threads and processes may share it.
 
@@ -140,7 +149,9 @@ class SqliteStore:
 
     @contextlib.contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        connect = sqlite3.connect(self.path, timeout=self.busy_seconds, isolation_level=None)
+        connect = sqlite3.connect(
+            self.path, timeout=self.busy_seconds, isolation_level=None, factory=Held
+        )
         with contextlib.closing(connect) as connection:
             connection.row_factory = sqlite3.Row
             # An answer that was given must survive a power cut.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Final
 
-from countersign_target.canonical import plain, rfc3339
+from countersign_target.canonical import jcs, plain, rfc3339
 from countersign_target.exchanges import Answer
 from countersign_target.operations import Operation
 from countersign_target.planning import draft
@@ -86,7 +86,7 @@ def end(
     """The plan with its end, and the answer that is kept under the key."""
     match outcome:
         case Applied(result):
-            done = plan.settled(Status.APPLIED, now, plain(result))
+            done = plan.settled(Status.APPLIED, now, result)
             return done, Answer.of(applied_body(done))
         case NotApplied(problem):
             status = Status.EXPIRED if problem.status == 410 else Status.NOT_APPLIED
@@ -96,6 +96,15 @@ def end(
             problem = Problem(409, "partly-applied", detail)
             answer = Answer.refusing(problem, source)
             return plan.settled(Status.PARTLY_APPLIED, now, problem.body(source)), answer
+
+
+def applied(found: object) -> Applied:
+    """What `apply` returned, as JSON that every reader agrees on; TypeError or ValueError."""
+    if not isinstance(found, dict):
+        raise TypeError("apply() returns its result as a dict, or raises a Problem")
+    result = plain(found)
+    jcs(result)
+    return Applied(result)
 
 
 def applied_body(plan: Plan) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.db import connections
 from django.db.transaction import non_atomic_requests
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, re_path
@@ -14,9 +15,8 @@ from countersign_target.target import Target
 def urls(target: Target) -> list[URLPattern]:
     """Every address of the target, and its refusals for all others: include it with a prefix."""
 
-    # Bearer tokens come from no browser, and the kit's transaction must be the outermost.
+    # Bearer tokens come from no browser.
     @csrf_exempt
-    @non_atomic_requests
     def countersign_target(asked: HttpRequest, path: str) -> HttpResponse:
         # One byte too many is enough for the refusal.
         body = asked.read(target.max_body + 1)
@@ -25,4 +25,7 @@ def urls(target: Target) -> list[URLPattern]:
         answer = target.answer(request)
         return HttpResponse(answer.text, status=answer.status, headers=answer.whole_headers)
 
+    for alias in connections:
+        # The kit's transaction must be the outermost, in whichever database it is.
+        countersign_target = non_atomic_requests(using=alias)(countersign_target)
     return [re_path("^(?P<path>.*)$", countersign_target, name="countersign_target")]

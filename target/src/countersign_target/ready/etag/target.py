@@ -8,7 +8,7 @@ proves it; where nothing proves it, the outcome stays unknown, and is told so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -43,6 +43,17 @@ from countersign_target.ready.etag.wishes import wanted
 MOST_ACTIONS: Final = 20
 
 
+@dataclass(frozen=True)
+class Noted(Action):
+    """An action with a word beside it, which people see where they decide."""
+
+    note: str
+
+    def body(self) -> dict[str, Any]:
+        """As it goes out, with what happens when no answer comes."""
+        return {**super().body(), "if_unanswered": self.note}
+
+
 @dataclass(frozen=True, slots=True)
 class Etagged:
     """The two functions of an operation, and the look that settles what got no answer."""
@@ -65,7 +76,24 @@ class Etagged:
         if len(actions) > MOST_ACTIONS:
             raise Problem(422, "too-many-changes", f"More than {MOST_ACTIONS} fields would change.")
         details = {"etag": seen.etag, "document": seen.document, "patch": patch}
-        return Planned([_action(each) for each in actions], details)
+        return Planned([*self._actions(actions)], details)
+
+    def _actions(self, found: list[dict[str, Any]]) -> Iterator[Action]:
+        """The first one carries what the reviewer should know: the limits of this target."""
+        for number, each in enumerate(found):
+            values = (each["op"], each["target"], each["field"], each["from"], each["to"])
+            yield Action(*values) if number else Noted(*values, note=self._limits())
+
+    def _limits(self) -> str:
+        """How it is found out whether a write was carried out whose answer got lost."""
+        match self.settings.settle_by:
+            case SettleBy.IDEMPOTENCY_KEY:
+                return "sent again with the same key, which the API knows"
+            case SettleBy.MARKER:
+                return f"looked up in the field {self.settings.marker}, which is set as well"
+            case SettleBy.STATE:
+                return "taken as done when these fields hold these values"
+        return "sent again while the object is the same; else a person has to look"
 
     def _named(self, inputs: Mapping[str, Any]) -> str:
         try:
@@ -148,7 +176,3 @@ class Etagged:
             f"{plan.covers[0]} has moved since, and nothing proves by whom: look at it, and say"
             " what you found."
         )
-
-
-def _action(each: Mapping[str, Any]) -> Action:
-    return Action(each["op"], each["target"], each["field"], each["from"], each["to"])
