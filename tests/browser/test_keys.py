@@ -1,0 +1,78 @@
+"""The keys: what each does, and when none of them does anything."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from approvals.models import Decision
+from tests.approvals.paper_plans import REFUND_ACTIONS, MakePlan
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_j_k_and_enter_walk_the_list_and_the_pane_follows(desk: Page, make_plan: MakePlan) -> None:
+    first, second = make_plan(), make_plan(actions=REFUND_ACTIONS[:1])
+    desk.goto("/review/")
+    desk.keyboard.press("j")
+    desk.keyboard.press("j")
+    expect(desk.locator(f"#plan-{second.pk}-link")).to_be_focused()
+    desk.keyboard.press("Enter")
+    expect(desk.locator("#plan")).to_have_attribute("data-plan", second.plan_id)
+    expect(desk.locator(f"#plan-{second.pk}-link")).to_have_attribute("aria-current", "true")
+    desk.keyboard.press("k")
+    expect(desk.locator(f"#plan-{first.pk}-link")).to_be_focused()
+
+
+def test_the_list_of_keys_opens_and_nothing_fires_behind_it(
+    desk: Page, make_plan: MakePlan
+) -> None:
+    desk.goto(f"/plans/billing/{make_plan().plan_id}/")
+    desk.keyboard.press("?")
+    expect(desk.get_by_role("dialog", name="Keys")).to_be_visible()
+    for key in "aarcgr":
+        desk.keyboard.press(key)
+    expect(desk.locator("#decision")).to_have_class("bar")
+    expect(desk).to_have_url(re.compile("/plans/"))
+    desk.keyboard.press("Escape")
+    expect(desk.get_by_role("dialog")).to_be_hidden()
+    assert Decision.objects.count() == 0
+
+
+@pytest.mark.parametrize("press", ["Control+a", "Meta+a", "Alt+a", "Shift+A"])
+def test_a_key_with_another_held_down_is_the_browsers(
+    desk: Page, make_plan: MakePlan, press: str
+) -> None:
+    desk.goto(f"/plans/billing/{make_plan().plan_id}/")
+    desk.keyboard.press(press)
+    desk.keyboard.press(press)
+    expect(desk.locator("#decision")).to_have_class("bar")
+    assert Decision.objects.count() == 0
+
+
+def test_nothing_fires_while_somebody_types_a_search_or_a_comment(
+    desk: Page, make_plan: MakePlan
+) -> None:
+    make_plan()
+    desk.goto("/review/")
+    desk.keyboard.press("/")
+    expect(desk.locator("[data-search]")).to_be_focused()
+    desk.keyboard.type("ga aa rc ?")
+    expect(desk.locator("[data-search]")).to_have_value("ga aa rc ?")
+    desk.locator("#comment").click()
+    desk.keyboard.type("aa jk")
+    expect(desk.locator("#comment")).to_have_value("aa jk")
+    expect(desk.locator("#decision")).to_have_class("bar")
+    expect(desk.get_by_role("dialog")).to_be_hidden()
+    assert Decision.objects.count() == 0
+
+
+def test_e_leads_to_the_evidence_and_g_r_back_to_the_queue(desk: Page, make_plan: MakePlan) -> None:
+    desk.goto(f"/plans/billing/{make_plan().plan_id}/")
+    desk.keyboard.press("e")
+    expect(desk.locator("#evidence")).to_be_focused()
+    desk.keyboard.press("g")
+    desk.keyboard.press("r")
+    expect(desk).to_have_url(re.compile("/review/$"))
