@@ -60,7 +60,7 @@ def test_every_variable_is_explained() -> None:
 
 
 def test_the_command_and_the_extra_are_there() -> None:
-    assert PROJECT["scripts"].keys() == {"countersign-agent"}
+    assert PROJECT["scripts"].keys() == {"countersign-agent", "countersign-check-target"}
     module, _, name = PROJECT["scripts"]["countersign-agent"].partition(":")
     assert callable(getattr(importlib.import_module(module), name))
     pinned = (ROOT / "requirements-dev.in").read_text().splitlines()
