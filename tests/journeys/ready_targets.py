@@ -110,7 +110,9 @@ def test_an_api_with_etags_is_changed_once_ada_approved(
     number = api.new()
     plan = submit(agent, etag_target, {"customer_id": number, "add_cents": 2_500})
     assert plan["verified"]
-    assert f"Add 25.00 EUR to the credit of customer/{number}" in approve(ada, "customers", plan)
+    page = approve(ada, "customers", plan)
+    assert f"Add 25.00 EUR to the credit of customer/{number}" in page
+    assert "if_unanswered looked up in the field changed_by" in page
     done = wait(agent, "customers", plan, "committed")
     assert done["commit"]["result"]["fields"] == {"credit_cents": 3_500}
     (write,) = api.writes(number)

@@ -89,6 +89,8 @@ class Handler(BaseHTTPRequestHandler):
             return self._say(200, "<html>sign in</html>", ETag='"v1"')
         if fault == "500":
             return self._say(500, {})
+        if fault in ("drip", "short"):
+            return self._half(drips=fault == "drip")
         with WORLD.lock:
             if number not in WORLD.customers:
                 return self._say(404, {"detail": "no such customer"})
@@ -172,6 +174,16 @@ class Handler(BaseHTTPRequestHandler):
         linger = struct.pack("ii", 1, 0)
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
         self.connection.close()
+
+    def _half(self, *, drips: bool) -> None:
+        """More is promised than comes; or it comes byte by byte, and no read takes long."""
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n")
+            for number in range(30 if drips else 0):
+                self.wfile.write(f"X-{number}: 1\r\n".encode())
+                time.sleep(0.1)
+            self.wfile.write(b'ETag: "v1"\r\nContent-Length: 99\r\n\r\n{"id": "x"}')
 
     def _say(self, status: int, body: Any, **headers: str) -> None:
         raw = (

@@ -118,6 +118,8 @@ FULL = FILE + "".join(
         operation("unlogged", EXTEND, also=""),
         operation("unseen", f"UPDATE accounts SET tier = 'paid', note = 'x' {WHOSE}"),
         operation("neighbour", EXTEND, "DELETE FROM seats WHERE account_id = %(account_id)s"),
+        operation("two", f"UPDATE accounts SET tier = 'paid' {WHOSE}; COMMIT"),
+        operation("bare", "UPDATE accounts SET tier = 'paid'; COMMIT"),
         operation("broken", "UPDATE accounts SET nothing = 1"),
         operation("clocked", f"UPDATE accounts SET closed_at = clock_timestamp() {WHOSE}"),
         operation("endless", f"UPDATE accounts SET tier = 'paid' {WHOSE} AND pg_sleep(9) IS NULL"),

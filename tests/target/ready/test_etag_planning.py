@@ -26,6 +26,7 @@ def test_a_plan_names_every_field_before_and_after(target: Ready, api: Customers
             "field": "email",
             "from": "ada@example.com",
             "to": "grace@example.com",
+            "if_unanswered": "sent again while the object is the same; else a person has to look",
         },
         {
             "op": "update",
@@ -92,6 +93,8 @@ def test_it_refuses_inputs_that_cannot_become_a_plan(
         ("html", 502, "api-unusable"),
         ("500", 502, "api-unusable"),
         ("silence", 504, "api-does-not-answer"),
+        ("drip", 504, "api-does-not-answer"),
+        ("short", 504, "api-does-not-answer"),
     ],
 )
 def test_it_plans_on_nothing_but_a_strong_etag(

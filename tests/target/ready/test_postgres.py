@@ -129,6 +129,8 @@ def test_a_row_that_came_or_went_is_a_conflict(sql_target: Ready, accounts: Acco
         ("unseen", {}, "changes-what-is-not-shown", "note would change"),
         ("take_credit", {}, "refused-by-the-database", "accounts_credit_check"),
         ("rename", {"holder": "Somebody"}, "refused-by-the-database", "one_holder"),
+        ("two", {}, "sql-not-usable", "multiple commands"),
+        ("bare", {}, "sql-not-usable", "multiple commands"),
         ("broken", {}, "sql-not-usable", '"nothing"'),
     ],
 )
