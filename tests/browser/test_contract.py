@@ -9,9 +9,9 @@ from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from playwright.sync_api import BrowserContext, expect
 
-from plans import contract_runs
+from plans import contract_runs, custody
 from plans.models import ContractRun, Operation, Plan, Target
-from tests.conformance.counting import listening
+from tests.conformance.counting import APP, listening
 from tests.conformance.faulty import HtmlRefusals
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.browser]
@@ -28,7 +28,7 @@ def test_the_report_comes_without_a_reload(
     Operation.objects.update(dry_run_path="/add/dry_run", commit_path="/add/commit")
     page = open_browser(otto, bypass_csp=True).new_page()
     with listening(HtmlRefusals()) as url:
-        Target.objects.update(base_url=url)
+        Target.objects.update(base_url=url, credential=custody.encrypt(APP.encode()))
         page.goto("/settings/")
         page.get_by_role("link", name="Test the contract").click()
         page.get_by_role("button", name="Test the contract").click()
