@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from countersign_target import Problem, Request
+from countersign_target import asked_lifespan
+from countersign_target.operations import Lifespan
 from countersign_target.ready.settings import Table
 
 SHORTEST: Final = 8
-SHORTER: Final = "Plan-Seconds"
 SHORTEST_PLAN: Final = 2
 
 
@@ -26,16 +25,11 @@ class Service:
     plan_seconds: int
     key_retention_seconds: int
 
-    def lifespan(self, request: Request) -> timedelta:
+    @property
+    def lifespan(self) -> Lifespan:
         """How long a plan can be committed; a caller may ask for less, which harms nobody."""
-        asked = request.header(SHORTER)
-        if asked is None:
-            return timedelta(seconds=self.plan_seconds)
-        if re.fullmatch("[0-9]{1,5}", asked, re.ASCII) and (
-            SHORTEST_PLAN <= int(asked) <= self.plan_seconds
-        ):
-            return timedelta(seconds=int(asked))
-        raise Problem(400, "bad-header", f"{SHORTER} is {SHORTEST_PLAN} to {self.plan_seconds}.")
+        usual = timedelta(seconds=self.plan_seconds)
+        return asked_lifespan(usual, timedelta(seconds=SHORTEST_PLAN), usual)
 
 
 def read_service(table: Table) -> Service:

@@ -1,4 +1,4 @@
-"""`python -m countersign_target.ready.etag FILE [--check]`: the target, until told to stop.
+"""`countersign-etag-target FILE [--check]`: the target, until told to stop.
 
 `--check` reads the file and ends: 0, or 2 with what is wrong.
 """
@@ -67,7 +67,7 @@ def alone(store: str) -> Iterator[None]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Serve until told to stop; 2 when the file or what it names cannot be used."""
-    parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description=__doc__)
+    parser = argparse.ArgumentParser(prog="countersign-etag-target", description=__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""`python -m countersign_target.ready.postgres FILE [--check]`: the target, until told to stop.
+"""`countersign-postgres-target FILE [--check]`: the target, until told to stop.
 
 `--check` reads the file, tries the database, and ends: 0, or 2 with what is wrong.
 """
@@ -81,7 +81,7 @@ def _pool(settings: PostgresSettings) -> Pool:
 
 def main(arguments: list[str] | None = None) -> int:
     """Serve until told to stop; 2 when the file or what it names cannot be used."""
-    parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description=__doc__)
+    parser = argparse.ArgumentParser(prog="countersign-postgres-target", description=__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args(arguments)
