@@ -104,6 +104,12 @@ def note(told: Told) -> list[Part]:
     return [Part(": “"), shown(text, "note"), Part("”")] if text else []
 
 
+def said(told: Told) -> list[Part]:
+    """What a person said, over several lines maybe, in one."""
+    text = str(told.detail("note") or "")
+    return [Part(": “"), shown(" ⏎ ".join(text.split("\n")), "note"), Part("”")] if text else []
+
+
 def because(told: Told) -> list[Part]:
     """The reason that the event names; nothing without one, or where the outcome says it."""
     reason = told.detail("reason")

@@ -52,7 +52,9 @@ def test_who_sees_the_plan_may_comment(
         assert "Customer called;\nit is right.</bdi>" in page
         event = Event.objects.get(action="comment.added")
         assert event.details == {"note": "Customer called;\nit is right."}
-        assert str(sentence(event)).startswith(f"{person} commented on Refund 480.00 USD")
+        said = str(sentence(event))
+        assert said.startswith(f"{person} commented on Refund 480.00 USD")
+        assert said.endswith("“Customer called; ⏎ it is right.”")
 
 
 BAD = {
