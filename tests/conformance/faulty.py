@@ -70,6 +70,14 @@ class HtmlPlan(Counting):
         return Reply(200, b"<h1>Planned!</h1>", {"Content-Type": "text/html"})
 
 
+class DryRunWrites(Counting):
+    def dry_run(self, ask: Ask) -> Reply:
+        reply = super().dry_run(ask)
+        if reply.status == 200:
+            self.counters["stock"] += 1
+        return reply
+
+
 class ReadsAnotherPlan(Counting):
     """Plans again for every read."""
 
@@ -549,6 +557,7 @@ FAULTS = (
         "two dry runs were given one `plan_id`",
         frozenset({"opaque-token", "commit", "at-once"}),
     ),
+    Fault(DryRunWrites, "dry-run", "does a dry run write?", alone=True),
     Fault(ReadsAnotherPlan, "read-back", "`actions` reads back differently"),
     Fault(ReadsAnotherTime, "read-back", "`expires_at` reads back as another time"),
     Fault(RoundsInputs, "read-back", "`inputs` reads back differently"),

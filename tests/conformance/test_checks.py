@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from datetime import timedelta
+from email.utils import formatdate
 
 import pytest
 
 from countersign_agent.conformance import CHECKS, NAMES, Verdict
 from tests.conformance.checking import SLOW, check
-from tests.conformance.counting import Counting
+from tests.conformance.counting import Ask, Counting, Plan, Reply, now
 from tests.conformance.faulty import FAULTS, Fault, HangsAlways
 
 
@@ -72,6 +74,51 @@ def test_a_run_ends_when_its_time_is_over() -> None:
     assert report.seconds < 2
     assert (report.cut_short, report.conforms) == ("the time for the whole run was over", False)
     assert any("the whole run was over" in each.lacks for each in report.of(Verdict.NOT_RUN))
+
+
+class Paces(Counting):
+    """Every fifth call is one too many."""
+
+    seen = 0
+
+    def answer(self, ask: Ask) -> Reply:
+        self.seen += 1
+        if self.seen % 5 == 0:
+            return Reply(429, {"code": "slow-down"}, {"Retry-After": "0"})
+        return super().answer(ask)
+
+
+class PacesForEver(Counting):
+    def answer(self, ask: Ask) -> Reply:
+        return Reply(429, {"code": "slow-down"}, {"Retry-After": "0"})
+
+
+def test_a_target_that_limits_the_pace_is_waited_for() -> None:
+    report = check(Paces(), {*NAMES} - SLOW)
+    assert [each.wrong for each in report.results if each.wrong] == []
+    assert report.complete
+
+
+def test_a_target_that_never_relents_is_no_finding() -> None:
+    report = check(PacesForEver())
+    assert "limits the pace of calls (429)" in report.stopped
+
+
+class SlowClock(Counting):
+    """Two seconds behind: its plans end later, by our clock."""
+
+    def date(self) -> str | None:
+        return formatdate(time.time() - 2, usegmt=True)
+
+    def grow_old(self, plan: Plan) -> None:
+        if plan.status == "open" and now() - timedelta(seconds=2) >= plan.expires_at:
+            plan.status = "expired"
+
+
+def test_a_plan_expires_by_the_clock_of_its_target() -> None:
+    report = check(SlowClock(), {"expired", "expiry"})
+    assert report.conforms
+    assert report.complete
 
 
 def test_what_a_check_lacks_is_said() -> None:

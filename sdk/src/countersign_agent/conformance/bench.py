@@ -14,6 +14,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
+from countersign_agent.conformance.clocks import skew
 from countersign_agent.conformance.planned import Planned, faults, take
 from countersign_agent.conformance.quoting import Quoting
 from countersign_agent.conformance.strictness import COMMITS, read_answer
@@ -21,11 +22,14 @@ from countersign_agent.conformance.subject import Allowance, MoveFailed, Subject
 from countersign_agent.conformance.wire import Call, Who, Wire
 from countersign_agent.documents import NotStrict
 from countersign_agent.exchanges import NOTHING, Answer, NotSent
-from countersign_agent.problems import read_problem
+from countersign_agent.problems import read_problem, retry_after
 from countersign_agent.secret import Secret
 
 # So many calls without an answer, one after the other, and no more are made.
 PATIENCE: Final = 3
+# A target that asks for patience gets it so often, and so long; seconds.
+TIMES_LATER: Final = 4
+LONGEST_PAUSE: Final = 10.0
 # Beyond `expires_at`: a target may cut the moment to whole seconds.
 GRACE: Final = timedelta(seconds=1.2)
 _WORDS: Final = {
@@ -70,6 +74,8 @@ class Bench:
         self.commits = 0
         self.oldest: tuple[Planned, str, Answer] | None = None
         """The first plan that was applied, its key, and the answer."""
+        self.skew = 0.0
+        """Seconds that the target's clock is ahead, by its latest answer."""
         self._turn = 0
         self._silent = 0
         self._lock = threading.Lock()
@@ -80,12 +86,21 @@ class Bench:
 
     # ── Calls ───────────────────────────────────────────────────────────────────────────────
     def send(self, call: Call) -> Answer:
-        """A whole answer, of whatever kind."""
+        """A whole answer, of whatever kind; one that asks for patience is waited for."""
+        for _ in range(TIMES_LATER):
+            answer = self._sent(call)
+            if answer.status != 429:
+                return answer
+            time.sleep(min(retry_after(answer) or 1.0, LONGEST_PAUSE))
+        raise Over("the target limits the pace of calls (429), and did not relent", by_target=False)
+
+    def _sent(self, call: Call) -> Answer:
         if time.monotonic() > self.ends:
             raise Over("the time for the whole run was over", by_target=False)
         exchange = self.wire.send(call)
         if isinstance(exchange, Answer):
             self._silent = 0
+            self.skew = skew(exchange.headers.get("date", ""), self.now()) or 0.0
             return exchange
         if isinstance(exchange, NotSent):
             raise Over(f"the target cannot be reached ({exchange.reason})")
@@ -174,7 +189,8 @@ class Bench:
         if self._dying is None:
             plans = [self.plan(short=True) for _ in range(2)]
             last = max(plan.expires_at for plan in plans)
-            wait = (last + GRACE - self.now()).total_seconds()
+            # It is the target's clock that decides.
+            wait = (last + GRACE - self.now()).total_seconds() + max(0.0, -self.skew)
             if wait > self.allowance.wait_seconds:
                 lacks = "; let the target make a short one (--short-plans), or wait (--wait)"
                 raise NotRun(f"the plan lives {wait:.0f} s more{lacks}")

@@ -8,11 +8,10 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Final
 
 from countersign_agent.conformance.bench import Bench, NotRun, Silence
+from countersign_agent.conformance.clocks import skew
 from countersign_agent.conformance.findings import Look
 from countersign_agent.conformance.strictness import read_answer
 from countersign_agent.conformance.wire import Call, Who
@@ -165,24 +164,15 @@ def clock(bench: Bench) -> Iterator[str]:
     if text is None:
         yield "no `Date` header: nobody can tell whether the clocks agree"
         return
-    then = _http_date(text)
-    if then is None:
+    found = skew(text, asked)
+    if found is None:
         yield f"`Date` is {bench.quote(text)}, which is no HTTP date"
         return
-    skew = (then - asked).total_seconds() + 0.5
-    way = "ahead of" if skew > 0 else "behind"
-    if abs(skew) > LARGEST_SKEW:
-        yield f"the target's clock is {abs(skew):.0f} s {way} ours; 60 s are the most"
-    elif abs(skew) > TELLABLE_SKEW:
-        yield Look(f"the target's clock is {abs(skew):.0f} s {way} ours")
-
-
-def _http_date(text: str) -> datetime | None:
-    try:
-        then = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return then if then.tzinfo else then.replace(tzinfo=UTC)
+    way = "ahead of" if found > 0 else "behind"
+    if abs(found) > LARGEST_SKEW:
+        yield f"the target's clock is {abs(found):.0f} s {way} ours; 60 s are the most"
+    elif abs(found) > TELLABLE_SKEW:
+        yield Look(f"the target's clock is {abs(found):.0f} s {way} ours")
 
 
 def _made_up() -> Secret:

@@ -38,6 +38,12 @@ class Setting:
     allowance: Allowance
     only: tuple[str, ...]
 
+    @property
+    def in_clear(self) -> bool:
+        """Whether the credentials leave this machine without TLS."""
+        parts = urlsplit(self.name)
+        return parts.scheme == "http" and parts.hostname not in ("localhost", "127.0.0.1", "::1")
+
 
 def parser(program: str, about: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(

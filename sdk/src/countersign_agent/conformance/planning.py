@@ -33,10 +33,19 @@ def dry_run(bench: Bench) -> Iterator[str]:
         yield "two dry runs were given one `plan_id`"
     if second.token == first.token:
         yield "two dry runs were given one `plan_token`"
+    yield from _writes(bench, [first, second])
     if "covers" not in first.told:
         yield Look("no `covers`: every write of the agent's task makes such a plan stale")
     if "created_at" not in first.told:
         yield Look("no `created_at`: the app takes the time of receipt instead")
+
+
+def _writes(bench: Bench, plans: list[Planned]) -> Iterator[str]:
+    """Somebody else may move the world between two dry runs; not between any two."""
+    while len(plans) < TRIES + 1 and plans[-1].before != plans[-2].before:
+        plans.append(bench.plan(plans[0].inputs))
+    if len(plans) > TRIES and plans[-1].before != plans[-2].before:
+        yield f"every one of {len(plans)} dry runs found another world: does a dry run write?"
 
 
 def _no_plan(bench: Bench, answer: Answer) -> Iterator[str]:

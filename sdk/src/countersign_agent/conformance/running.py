@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from typing import Final
 
@@ -34,17 +34,19 @@ def check_target(
     wire: Wire,
     allowance: Allowance | None = None,
     only: Collection[str] = NAMES,
+    progress: Callable[[Check], None] = lambda _: None,
 ) -> Report:
     """Run the contract's checks against a live target, in the order of the catalogue.
 
-    `target` is its name in the report. Without `allowance.commits` nothing is applied. Raises
-    nothing for what the target does; `Report.stopped` says why a run could not begin.
+    `target` is its name in the report; `progress` hears of every check before it is made. Without
+    `allowance.commits` nothing is applied. Raises nothing for what the target does;
+    `Report.stopped` says why a run could not begin.
     """
     began, started_at = time.monotonic(), datetime.now(UTC)
     bench = Bench(subject, wire, allowance or Allowance())
     stopped, lacks = _begin(bench)
     chosen = [each for each in CHECKS if each.name in only]
-    run = _Run(bench, lacks)
+    run = _Run(bench, lacks, progress)
     results = () if stopped else tuple(run.result_of(each) for each in chosen)
     return Report(
         target=target,
@@ -81,8 +83,8 @@ def _begin(bench: Bench) -> tuple[str, str]:
 class _Run:
     """The checks of one run, until something ends it."""
 
-    def __init__(self, bench: Bench, lacks: str) -> None:
-        self.bench, self.lacks = bench, lacks
+    def __init__(self, bench: Bench, lacks: str, progress: Callable[[Check], None]) -> None:
+        self.bench, self.lacks, self.progress = bench, lacks, progress
         self.over = ""
 
     def result_of(self, check: Check) -> Result:
@@ -90,6 +92,7 @@ class _Run:
         lacks = self._lacks(check)
         if lacks:
             return _result(check, Verdict.NOT_RUN, lacks=lacks)
+        self.progress(check)
         try:
             return _run(check, self.bench)
         except Over as end:
