@@ -40,7 +40,7 @@ SCHEMA: Final = {
         "take": {"type": "integer", "minimum": 1},
         # How long apply takes, and where the process dies.
         "slow": {"type": "number"},
-        "dies": {"enum": ["in apply", "after the commit"]},
+        "dies": {"enum": ["in apply", "after the commit", "by its database"]},
         "note": {"type": "string"},
     },
     "required": ["item", "take"],
@@ -92,6 +92,8 @@ class Shop:
         amount = plan.inputs["take"]
         self.run(plan.connection, "INSERT INTO taken VALUES (?, ?)", plan.plan_id, amount)
         time.sleep(plan.details["slow"])
+        if plan.details["dies"] == "by its database" and self.mortal:
+            self.run(plan.connection, "SELECT pg_terminate_backend(pg_backend_pid())")
         if plan.details["dies"] == "in apply" and self.mortal:
             os.kill(os.getpid(), signal.SIGKILL)
         self.dies = plan.details["dies"]

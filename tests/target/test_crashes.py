@@ -30,16 +30,16 @@ def test_killed_on_the_way_it_applies_once(
         assert shop.read(plan)["status"] in (["applied"] if applied else ["open", "in_progress"])
         assert shop.taken(plan) == ([3] if applied else [])
         if not applied:
-            _bend(shop, plan)
+            heal(shop)
         answer = shop.commit(plan, "key-of-the-killed")
         assert answer.json()["result"] == {"left": 7}
         assert ("Idempotent-Replayed" in answer.headers) is applied
         assert shop.taken(plan) == [3]
 
 
-def _bend(shop: Shop, plan: dict[str, object]) -> None:
+def heal(shop: Shop) -> None:
     """It would die again: now it is well."""
-    assert shop.app.post("/_heal", json={"plan_id": plan["plan_id"]}).status_code == 200
+    assert shop.app.post("/_heal", json={}).status_code == 200
 
 
 @stores
@@ -78,7 +78,21 @@ def test_a_running_commit_is_in_progress_in_every_process(
         assert two.read(plan)["status"] == "applied"
 
 
-def test_a_dead_database_is_told_and_survived(new_store: Callable[[str], str]) -> None:
+@pytest.mark.parametrize("kind", ["alone", "django"])
+def test_a_database_that_dies_in_between_is_told_and_survived(
+    new_store: Callable[[str], str], kind: str
+) -> None:
+    with running(kind, new_store("postgresql")) as shop:
+        plan = shop.plan(3, dies="by its database")
+        first = shop.commit(plan, "key-of-the-cut")
+        assert (first.status_code, first.json()["code"]) == (503, "store-away")
+        assert first.headers["Retry-After"] == "1"
+        heal(shop)
+        assert shop.commit(plan, "key-of-the-cut").status_code == 200
+        assert shop.taken(plan) == [3]
+
+
+def test_connections_that_died_in_the_pool_are_replaced(new_store: Callable[[str], str]) -> None:
     address = new_store("postgresql")
     with running("alone", address) as shop:
         plan = shop.plan(3)

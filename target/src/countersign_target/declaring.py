@@ -27,6 +27,7 @@ def configuration(
         f"key_retention_seconds = {key_retention_seconds}",
         "enforces_expiry = true",
         "consumed_plans_readable = true",
+        'reviewers = ["reviewers"]   # the groups that see its plans',
     ]
     for each in operations:
         lines += [
