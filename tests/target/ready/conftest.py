@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg import conninfo, sql
 from psycopg.rows import dict_row
 
-from config import embedded
 from tests.target.ready import etag_files, postgres_files
-from tests.target.ready.processes import Accounts, Customers, Ready, customers
+from tests.target.ready.processes import Accounts, Customers, Ready, customers, new_database
 
 type MakeTarget = Callable[..., Ready]
 
@@ -53,18 +49,10 @@ def start_etag_target(api: Customers, folder: Path, **choices: object) -> Ready:
 @pytest.fixture(scope="session")
 def accounts_url() -> Iterator[str]:
     """A database of the tests' own server, with the tables of an application in it."""
-    named = os.environ.get("DATABASE_URL") or embedded.Cluster().urls()["postgres"]
-    server = conninfo.make_conninfo(named, dbname="postgres")
-    name = f"test_countersign_accounts_{uuid4().hex[:12]}"
-    with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
-    url = conninfo.make_conninfo(server, dbname=name)
-    with psycopg.connect(url) as connection:
-        connection.execute(postgres_files.TABLES.encode())
-    yield url
-    with psycopg.connect(server, autocommit=True) as connection:
-        drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
-        connection.execute(drop.format(sql.Identifier(name)))
+    with new_database() as url:
+        with psycopg.connect(url) as connection:
+            connection.execute(postgres_files.TABLES.encode())
+        yield url
 
 
 @pytest.fixture(scope="session")

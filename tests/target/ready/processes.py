@@ -14,7 +14,10 @@ from uuid import uuid4
 
 import httpx
 import psycopg
+from psycopg import conninfo, sql
 from psycopg.rows import DictRow
+
+from config import embedded
 
 ROOT = Path(__file__).resolve().parents[3]
 APP_TOKEN, AGENT_TOKEN = "ready-app-token", "ready-agent-token"
@@ -187,3 +190,19 @@ def customers() -> Iterator[Customers]:
         finally:
             world.client.close()
             run.kill()
+
+
+@contextmanager
+def new_database() -> Iterator[str]:
+    """An empty database on the tests' own server; its address."""
+    named = os.environ.get("DATABASE_URL") or embedded.Cluster().urls()["postgres"]
+    server = conninfo.make_conninfo(named, dbname="postgres")
+    name = f"test_countersign_accounts_{uuid4().hex[:12]}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    try:
+        yield conninfo.make_conninfo(server, dbname=name)
+    finally:
+        with psycopg.connect(server, autocommit=True) as connection:
+            drop = sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)")
+            connection.execute(drop.format(sql.Identifier(name)))

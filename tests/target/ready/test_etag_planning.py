@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
+from countersign_target.ready.etag.__main__ import main
 from tests.target.ready.conftest import MakeTarget
 from tests.target.ready.processes import Customers, Ready
 
@@ -104,6 +106,36 @@ def test_it_plans_on_nothing_but_a_strong_etag(
     api.arm(read=fault, seconds=0.7)
     answer = target.dry_run(customer_id=number, city="Bergen")
     assert (answer.status_code, answer.json()["code"]) == (status, code)
+
+
+@pytest.mark.parametrize(
+    ("faults", "code", "words"),
+    [
+        ({}, 0, "change_customer: keeps its side"),
+        ({"lax": "yes"}, 1, "PATCH ignores If-Match"),
+        ({"write": "428"}, 1, "was answered 428, not 412"),
+        ({"write": "reset"}, 1, "no answer to a write"),
+        ({"read": "weak"}, 1, "cannot keep a write from landing on another state"),
+        ({"read": "500"}, 1, "answers 500"),
+    ],
+)
+def test_a_probe_tells_whether_the_api_keeps_its_side(
+    target: Ready,
+    api: Customers,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    faults: dict[str, Any],
+    code: int,
+    words: str,
+) -> None:
+    for name in ("APP_TOKEN", "AGENT_TOKEN", "CUSTOMERS_TOKEN"):
+        monkeypatch.setenv(name, target.environment[name])
+    number = api.new()
+    api.arm(**faults)
+    inputs = json.dumps({"customer_id": number})
+    assert main([target.command[-1], "--probe", inputs]) == code
+    assert words in capsys.readouterr().out
+    assert api.now(number)["email"] == "ada@example.com"
 
 
 def test_the_agents_credential_does_not_commit(target: Ready, api: Customers) -> None:

@@ -1,21 +1,25 @@
-"""`countersign-etag-target FILE [--check]`: the target, until told to stop.
+"""`countersign-etag-target FILE`: the target, until told to stop.
 
-`--check` reads the file and ends: 0, or 2 with what is wrong.
+`--check` reads the file and ends: 0, or 2 with what is wrong. `--probe INPUTS` asks the API as
+well, about the object that the inputs (JSON) name, and changes nothing: 0, or 1 with what it lacks.
 """
 
 from __future__ import annotations
 
 import argparse
 import fcntl
+import json
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from countersign_target import Credentials, Operation, Outside, SqliteStore, Target
 from countersign_target.ready.etag.config import Change, EtagSettings, read_settings
 from countersign_target.ready.etag.http import Api
+from countersign_target.ready.etag.probing import KEEPS, probe
 from countersign_target.ready.etag.target import Etagged
 from countersign_target.ready.settings import ConfigurationError
 from countersign_target.serving import serve
@@ -69,10 +73,13 @@ def main(arguments: list[str] | None = None) -> int:
     """Serve until told to stop; 2 when the file or what it names cannot be used."""
     parser = argparse.ArgumentParser(prog="countersign-etag-target", description=__doc__)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", action="store_true", help="read the file, and end")
+    parser.add_argument("--probe", metavar="INPUTS", type=_object, help="ask the API, and end")
     given = parser.parse_args(arguments)
     try:
         settings = read_settings(given.file)
+        if given.probe is not None:
+            return _probed(settings, given.probe)
         if not given.check:
             with alone(settings.store):
                 _run(settings)
@@ -80,6 +87,21 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{given.file}: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The inputs of a probe."""
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise ValueError(text)
+    return value
+
+
+def _probed(settings: EtagSettings, inputs: dict[str, Any]) -> int:
+    found = dict(probe(settings, inputs))
+    for name, words in found.items():
+        print(f"{name}: {words}")
+    return 0 if all(words == KEEPS for words in found.values()) else 1
 
 
 def _run(settings: EtagSettings) -> None:

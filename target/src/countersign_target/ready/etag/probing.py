@@ -1,0 +1,53 @@
+"""Does the API keep its side? Asked with reads, and a write of nothing that must be refused."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from countersign_target import Problem
+from countersign_target.ready.etag import difference
+from countersign_target.ready.etag.config import PLACEHOLDER, Change, EtagSettings
+from countersign_target.ready.etag.http import Api, NoAnswer, NotSent
+from countersign_target.ready.etag.reading import Seen, look_at
+
+KEEPS: Final = "keeps its side"
+
+
+def probe(settings: EtagSettings, inputs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(operation, what is wrong or `KEEPS`) for each operation whose path these inputs fill."""
+    api = Api(settings.api)
+    for change in settings.changes:
+        names = PLACEHOLDER.findall(change.path + change.object)
+        if missing := [name for name in names if name not in inputs]:
+            yield change.name, f"not asked: {', '.join(dict.fromkeys(missing))} is not given"
+            continue
+        try:
+            yield change.name, _asked(api, change, inputs)
+        except (Problem, ValueError) as fault:
+            yield change.name, getattr(fault, "detail", str(fault))
+
+
+def _asked(api: Api, change: Change, inputs: Mapping[str, Any]) -> str:
+    address, name = change.address(inputs), change.names(inputs)
+    seen = look_at(api, address, name)
+    if look_at(api, address, name).etag != seen.etag:
+        return f"{name} has another ETag at every read, so no write could ever match"
+    try:
+        # No state has this ETag. Where it is ignored all the same, nothing is changed by it.
+        tag = f'"countersign-probe-{secrets.token_hex(8)}"'
+        answer = api.write(change.method, address, _nothing(change, seen), tag, "")
+    except (NotSent, NoAnswer) as fault:
+        return f"no answer to a write: {fault}"
+    if 200 <= answer.status < 300:
+        return f"{change.method} ignores If-Match: it would write onto a state that nobody saw"
+    if answer.status != 412:
+        return f"{change.method} with another ETag was answered {answer.status}, not 412"
+    return KEEPS
+
+
+def _nothing(change: Change, seen: Seen) -> dict[str, Any]:
+    if change.method == "PATCH":
+        return {}
+    return difference.without(seen.document, change.read_only)
