@@ -146,6 +146,8 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "approvals.context.navigation",
             ],
+            # Every page has texts and times.
+            "builtins": ["django.templatetags.i18n", "audit.templatetags.times"],
         },
     }
 ]
@@ -171,8 +173,11 @@ STORAGES = {
     },
 }
 
-LANGUAGE_CODE = "en"
-USE_I18N = False
+# What people read; machines are answered in English. English stands in the source, so that no
+# catalogue is loaded or asked for it: docs/translating.md.
+LANGUAGE_CODE = env.text("COUNTERSIGN_LANGUAGE", "en")
+USE_I18N = LANGUAGE_CODE != "en"
+LOCALE_PATHS = [env.optional("COUNTERSIGN_LOCALE_DIR") or BASE_DIR / "locale"]
 USE_TZ = True
 TIME_ZONE = "UTC"
 APPEND_SLASH = True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from django import template
 
 from approvals.queue import CAP
@@ -27,12 +25,6 @@ def left(milliseconds: int | None) -> str:
     if seconds < 86400:
         return f"{seconds // 3600} h {seconds % 3600 // 60:02}"
     return f"{seconds // 86400} d {seconds % 86400 // 3600} h"
-
-
-@register.filter
-def instant(when: datetime | None) -> str:
-    """`14 Mar 09:36:41 UTC`: one zone for everybody who talks about the same event."""
-    return f"{when:%-d %b %H:%M:%S} UTC" if when else "never"
 
 
 @register.filter
