@@ -40,12 +40,12 @@ function warn(element, left) {
   if (!place || !element.dataset.windowMs) return;
   const share = left / Number(element.dataset.windowMs);
   const stage = share <= 0.2 ? "fifth" : share <= 0.5 ? "half" : "";
-  if (element.dataset.stageNow === stage) return;
-  element.dataset.stageNow = stage;
-  for (const badge of place.querySelectorAll("[data-stage]")) badge.hidden = badge.dataset.stage !== stage;
   // A list is replaced every few seconds: what is known of a row outlives its element.
   const key = place.id || element.closest("[data-plan]")?.dataset.plan;
   const before = stages.get(key);
+  if (before === stage && element.dataset.stageNow === stage) return;
+  element.dataset.stageNow = stage;
+  for (const badge of place.querySelectorAll("[data-stage]")) badge.hidden = badge.dataset.stage !== stage;
   stages.set(key, stage);
   if (before !== undefined && before !== stage && stage) element.dispatchEvent(new CustomEvent("countdown:stage", { bubbles: true }));
 }
