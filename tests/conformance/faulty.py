@@ -351,7 +351,7 @@ class Races(Counting):
         if plan.status == "applied":
             raise Refusal(409, "plan-already-applied")
         moved = self.has_moved(plan)
-        time.sleep(0.05)
+        time.sleep(0.15)
         reply = self.settle(plan) if moved or plan.status != "open" else self.apply(plan)
         self.store(key, request, reply)
         return reply
@@ -364,7 +364,7 @@ class BreaksUnderLoad(Counting):
         if not self.lock.acquire(blocking=False):
             raise Refusal(500, "deadlock")
         try:
-            time.sleep(0.05)
+            time.sleep(0.15)
             return super().commit(ask)
         finally:
             self.lock.release()
@@ -616,7 +616,7 @@ FAULTS = (
     Fault(KeyForAnyBody, "key-reused", "with another plan's body answered 200"),
     Fault(ReuseIsConflict, "key-reused", "answered 409 “key-in-use” instead of 422"),
     Fault(ReuseWithoutCode, "key-reused", "the 422 for a reused key has the code"),
-    Fault(Races, "at-once", "4 of 4 commits at once with one key say that they applied it"),
+    Fault(Races, "at-once", "of 4 commits at once with one key say that they applied it"),
     Fault(BreaksUnderLoad, "at-once", "commits at once with one key answered 500 “deadlock”"),
     Fault(AppliesAgain, "after-apply", "an applied plan with a new key answered 200", _AT_ONCE),
     Fault(AppliedIsUnknown, "after-apply", "409 says “look first”"),

@@ -72,6 +72,11 @@ def final(bench: Bench) -> Iterator[str]:
     back = bench.restorer()
     if back is not None:
         back()
+    yield from _insisted(bench, plan, key, state)
+
+
+def _insisted(bench: Bench, plan: Planned, key: str, state: object) -> Iterator[str]:
+    """Further commits of a plan whose first was refused, and what its state says after them."""
     for what, answer in (
         ("the same key again", bench.commit(plan, key, attempt=2)),
         ("a new key", bench.commit(plan)),
