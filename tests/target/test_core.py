@@ -342,6 +342,20 @@ def test_keys_are_forgotten_and_plans_are_not(crib: Crib) -> None:
     assert crib.commit(other, "an-old-key").status == 200
 
 
+def test_plans_that_came_to_nothing_are_forgotten_where_that_is_wished(
+    crib: Crib, owner: Owner
+) -> None:
+    forgetful = Crib(crib.store, crib.mark, owner.operation(), plan_retention_seconds=86_400)
+    applied, old, young = (forgetful.plan() for _ in range(3))
+    assert forgetful.commit(applied).status == 200
+    for plan in (applied, old):
+        forgetful.let_expire(plan)
+    forgetful.target._forgotten_at = float("-inf")
+    forgetful.plan()
+    assert forgetful.ask("GET", f"/plans/{old['plan_id']}").status == 404
+    assert (forgetful.status(applied), forgetful.status(young)) == ("applied", "open")
+
+
 def test_two_operations_do_not_share_tokens(crib: Crib, owner: Owner) -> None:
     other = Operation("other", owner.plan, owner.apply)
     both = Crib(crib.store, crib.mark, owner.operation(), other)
@@ -382,6 +396,7 @@ def test_a_plan_that_cannot_be_shown_is_no_plan(crib: Crib, owner: Owner, action
         (lambda store, one: Operation("plans", one.plan, one.apply), "taken"),
         (lambda store, one: Crib(store, "?", one, one), "two operations"),
         (lambda store, one: Crib(store, "?", one, key_retention_seconds=60), "keys are kept"),
+        (lambda store, one: Crib(store, "?", one, plan_retention_seconds=60), "plans are kept"),
     ],
 )
 def test_a_target_that_cannot_work_is_not_built(

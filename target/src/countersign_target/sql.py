@@ -93,10 +93,17 @@ class SqlTransaction:
     def drop_key(self, key: str) -> None:
         self._run(f"DELETE FROM {KEYS} WHERE key = ?", key)
 
-    def forget(self, before: datetime) -> None:
+    def forget_keys(self, before: datetime) -> None:
         # What is under way has no answer yet: it may still be needed.
         self._run(
             f"DELETE FROM {KEYS} WHERE created_at < ? AND status IS NOT NULL", self._stored(before)
+        )
+
+    def forget_plans(self, before: datetime) -> None:
+        self._run(
+            f"DELETE FROM {PLANS} WHERE expires_at < ?"
+            " AND status IN ('open', 'expired', 'not_applied')",
+            self._stored(before),
         )
 
     def add(self, plan: Plan) -> None:

@@ -61,8 +61,12 @@ class Transaction(Protocol):
         """The key was never used."""
         ...
 
-    def forget(self, before: datetime) -> None:
+    def forget_keys(self, before: datetime) -> None:
         """Drop the keys that are older; plans stay."""
+        ...
+
+    def forget_plans(self, before: datetime) -> None:
+        """Drop plans that expired before, and were not applied, nor may have been."""
         ...
 
     def add(self, plan: Plan) -> None:

@@ -24,7 +24,8 @@ from countersign_target.stores import Store, StoreAway
 
 LOG: Final = logging.getLogger("countersign_target")
 FORGET_EVERY: Final = 60.0
-SHORTEST_RETENTION: Final = 3600
+SHORTEST_RETENTION: Final = 3_600
+DAY: Final = 86_400
 
 
 class Target:
@@ -32,8 +33,10 @@ class Target:
 
     `store.prepare()` is called here. `identity`: `Credentials`, or anything with `principal()`.
     `key_retention_seconds`: how long the same key brings the same answer, an hour or more (a plan
-    that is applied is never applied again, however old its key). `max_body` in bytes. `routes`:
-    what else is served under the same credentials, with the same refusals.
+    that is applied is never applied again, however old its key). `plan_retention_seconds`: how long
+    plans that came to nothing can be read after their expiry, a day or more; None is for ever, as
+    applied ones are. `max_body` in bytes. `routes`: what else is served under the same
+    credentials, with the same refusals.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class Target:
         operations: Sequence[Operation],
         *,
         key_retention_seconds: int = 86_400,
+        plan_retention_seconds: int | None = None,
         max_body: int = 65_536,
         routes: Sequence[Route] = (),
     ) -> None:
@@ -51,11 +55,14 @@ class Target:
             raise ValueError("two operations of one name")
         if key_retention_seconds < SHORTEST_RETENTION:
             raise ValueError(f"keys are kept for {SHORTEST_RETENTION} s or more")
+        if plan_retention_seconds is not None and plan_retention_seconds < DAY:
+            raise ValueError("plans are kept for a day or more")
         self.name = name
         self.store = store
         self.identity = identity
         self.operations = {operation.name: operation for operation in operations}
         self.key_retention_seconds = key_retention_seconds
+        self.plan_retention_seconds = plan_retention_seconds
         self.max_body = max_body
         own = (route for operation in operations for route in self._routes(operation))
         self.routes: list[Route] = [
@@ -143,5 +150,8 @@ class Target:
                 return
             self._forgotten_at = now
         with self.store.transaction() as transaction:
-            retention = timedelta(seconds=self.key_retention_seconds)
-            transaction.forget(transaction.now() - retention)
+            clock = transaction.now()
+            transaction.forget_keys(clock - timedelta(seconds=self.key_retention_seconds))
+            if self.plan_retention_seconds is not None:
+                kept = timedelta(seconds=self.plan_retention_seconds)
+                transaction.forget_plans(clock - kept)

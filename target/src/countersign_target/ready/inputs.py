@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import quote
 
 from countersign_target.ready.settings import Table
 
@@ -18,7 +19,15 @@ KINDS: Final[dict[str, type | tuple[type, ...]]] = {
 NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
 LONGEST: Final = 2_000
 
+# What an object's name may hold as it is; the app refuses spaces and what one cannot see.
+PLAIN: Final = "!$&'()*+,:;=@"
+
 type Complaint = tuple[str, str]
+
+
+def named(text: str) -> str:
+    """A value as part of an object's name, in visible ASCII: what is not is percent-encoded."""
+    return quote(text, safe=PLAIN)
 
 
 @dataclass(frozen=True, slots=True)

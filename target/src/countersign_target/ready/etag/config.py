@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from countersign_target.ready.etag.difference import is_below, steps
-from countersign_target.ready.inputs import Inputs, read_inputs
+from countersign_target.ready.inputs import Inputs, named, read_inputs
 from countersign_target.ready.service import Service, read_service
 from countersign_target.ready.settings import Table, read
 
 PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 PATH: Final = re.compile(r"(?:/[A-Za-z0-9._~!$&'()*+,;=:@{}-]+)+/?", re.ASCII)
+FIELD: Final = re.compile(r"[\x21-\x7e]{1,200}")
 HEADER: Final = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 # Every one of these is the adapter's own business.
 RESERVED: Final = frozenset(
@@ -87,11 +89,11 @@ class Change:
 
     def address(self, inputs: Mapping[str, Any]) -> str:
         """The path of the object; ValueError when an input would lead elsewhere."""
-        return filled(self.path, inputs, encode=True)
+        return filled(self.path, inputs, partial(quote, safe=""))
 
     def names(self, inputs: Mapping[str, Any]) -> str:
         """The object as people read it: `customer/77`."""
-        return filled(self.object, inputs, encode=False)
+        return filled(self.object, inputs, named)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +106,11 @@ class EtagSettings:
     changes: tuple[Change, ...]
 
 
-def filled(template: str, inputs: Mapping[str, Any], *, encode: bool) -> str:
-    """The template with its placeholders replaced; `encode`: as one path segment each."""
+def filled(template: str, inputs: Mapping[str, Any], encode: Callable[[str], str]) -> str:
+    """The template with its placeholders replaced, each of them encoded."""
 
     def put(match: re.Match[str]) -> str:
-        text = str(inputs[match[1]])
-        return quote(text, safe="") if encode else text
+        return encode(str(inputs[match[1]]))
 
     text = PLACEHOLDER.sub(put, template)
     # "." and ".." survive percent-encoding, and mean another place.
@@ -253,8 +254,8 @@ def _wish(path: str, table: Table, inputs: Inputs) -> Wish:
 
 
 def _no_overlap(table: Table, paths: list[str]) -> None:
-    if any("" in steps(path) for path in paths):
-        raise table.wrong("set", "a path is member names joined by /, without a first /")
+    if any("" in steps(path) or not FIELD.fullmatch(path) for path in paths):
+        raise table.wrong("set", "a path is member names in visible ASCII joined by /, no first /")
     for one, other in itertools.permutations(paths, 2):
         if is_below(one, [other]):
             raise table.wrong("set", f"{one} lies in {other}: set one of them")

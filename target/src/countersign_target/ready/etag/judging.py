@@ -16,6 +16,7 @@ from countersign_target import (
     Unknown,
 )
 from countersign_target.ready.etag import difference
+from countersign_target.ready.etag.config import ApiSettings
 from countersign_target.ready.etag.config import Change as Operation
 from countersign_target.ready.etag.http import Answer
 from countersign_target.ready.etag.reading import Seen
@@ -36,7 +37,7 @@ def unknown(detail: str) -> Unknown:
     return Unknown(f"It is not known whether the API did it: {detail}.")
 
 
-def done(plan: Plan, answer: Answer, look: Look) -> Applied | Unknown:
+def done(plan: Plan, answer: Answer, settings: ApiSettings, look: Look) -> Applied | Unknown:
     """What a write came to that the API says it did; `Unknown` when what it says is no proof.
 
     200 and 201 with a JSON object, or 204 and empty ones, with another ETag than before.
@@ -56,7 +57,7 @@ def done(plan: Plan, answer: Answer, look: Look) -> Applied | Unknown:
         return Applied(bare)
     if seen.etag == plan.details["etag"]:
         return unknown("it says yes, and its ETag says that nothing changed")
-    return Applied(result(plan, seen, "answer"))
+    return Applied(result(plan, seen, settings, "answer"))
 
 
 def _after(answer: Answer, look: Look) -> Seen | None:
@@ -68,11 +69,11 @@ def _after(answer: Answer, look: Look) -> Seen | None:
         return None  # the API's word stands; there is only nothing to show
 
 
-def result(plan: Plan, seen: Seen, settled_by: str) -> dict[str, Any]:
+def result(plan: Plan, seen: Seen, settings: ApiSettings, settled_by: str) -> dict[str, Any]:
     """The operation's result: {object, etag, fields, settled_by, differs?}.
 
     `fields`: what the planned fields hold now. `differs`: where that is not what was planned
-    (an API may put values into a form of its own).
+    (an API may put values into a form of its own), and a marker that the API did not keep.
     """
     fields = {path: difference.at(seen.document, path) for path, _ in _planned(plan)}
     other = {
@@ -80,8 +81,16 @@ def result(plan: Plan, seen: Seen, settled_by: str) -> dict[str, Any]:
         for path, value in _planned(plan)
         if not difference.same(value, fields[path])
     }
+    if settings.marker and not marked(plan, seen, settings):
+        stored = difference.at(seen.document, settings.marker)
+        other[settings.marker] = {"planned": plan.plan_id, "stored": stored}
     body = {"object": plan.covers[0], "etag": seen.etag, "fields": fields}
     return {**body, "settled_by": settled_by} | ({"differs": other} if other else {})
+
+
+def marked(plan: Plan, seen: Seen, settings: ApiSettings) -> bool:
+    """Whether the object says itself that this plan wrote it."""
+    return bool(settings.marker) and difference.at(seen.document, settings.marker) == plan.plan_id
 
 
 def as_planned(plan: Plan, seen: Seen) -> bool:
@@ -95,7 +104,9 @@ def _planned(plan: Plan) -> list[tuple[str, Any]]:
     return [(action["field"], action["to"]) for action in plan.actions]
 
 
-def refused(plan: Plan, answer: Answer, operation: Operation, look: Look) -> Outcome:
+def refused(
+    plan: Plan, answer: Answer, operation: Operation, settings: ApiSettings, look: Look
+) -> Outcome:
     """What an answer means that is no success, to the first write of a plan. Raises Later."""
     status = answer.status
     if status == 429:
@@ -103,21 +114,28 @@ def refused(plan: Plan, answer: Answer, operation: Operation, look: Look) -> Out
     if status in GONE:
         return NotApplied(conflict(plan, [_etag(plan, None)]))
     if status == 412:
-        return _not_the_same(plan, operation, look)
+        return _not_the_same(plan, operation, settings, look)
     if status in REFUSALS:
         words = f"The API answered {status}. {_words(answer)}".strip()
         return NotApplied(Problem(422, "api-refused", words))
     return unknown(f"it answered {status}")
 
 
-def _not_the_same(plan: Plan, operation: Operation, look: Look) -> NotApplied:
-    """412: certainly not applied. The state of now says which fields moved."""
+def _not_the_same(
+    plan: Plan, operation: Operation, settings: ApiSettings, look: Look
+) -> Applied | NotApplied:
+    """412: not applied, and the state of now says which fields moved.
+
+    But for a proxy that sent the write twice by itself: then the object carries the marker.
+    """
     try:
         seen = look()
     except Problem:
         return NotApplied(conflict(plan, [_etag(plan, None)]))
+    if marked(plan, seen, settings):
+        return Applied(result(plan, seen, settings, "marker"))
     if seen.etag != plan.details["etag"]:
-        return moved(plan, seen, operation)
+        return moved(plan, seen, operation, settings)
     return NotApplied(
         Problem(
             422,
@@ -128,12 +146,13 @@ def _not_the_same(plan: Plan, operation: Operation, look: Look) -> NotApplied:
     )
 
 
-def moved(plan: Plan, seen: Seen, operation: Operation) -> NotApplied:
+def moved(plan: Plan, seen: Seen, operation: Operation, settings: ApiSettings) -> NotApplied:
     """The conflict, naming the fields; where only ignored ones moved, those, else the ETag."""
+    ignored = (*operation.ignored, *filter(None, [settings.marker]))
     changes = [
         Change(each["path"], each["planned"], each["current"], each["target"])
         for each in difference.moved(
-            plan.covers[0], plan.details["document"], seen.document, operation.ignored
+            plan.covers[0], plan.details["document"], seen.document, ignored
         )
     ]
     return NotApplied(conflict(plan, changes or [_etag(plan, seen.etag)]))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from countersign_target import (
@@ -32,6 +33,7 @@ from countersign_target.ready.etag.http import Api, NoAnswer, NotSent
 from countersign_target.ready.etag.judging import (
     as_planned,
     done,
+    marked,
     moved,
     refused,
     result,
@@ -130,11 +132,12 @@ class Etagged:
         except NoAnswer as fault:
             return unknown(str(fault))
         if 200 <= answer.status < 300:
-            return done(plan, answer, lambda: self._seen(plan.inputs))
+            return done(plan, answer, self.settings, partial(self._seen, plan.inputs))
         if again:
             # It may be refused because of what the earlier try did: only the state can tell.
             return self.look(plan)
-        return refused(plan, answer, self.change, lambda: self._seen(plan.inputs))
+        look = partial(self._seen, plan.inputs)
+        return refused(plan, answer, self.change, self.settings, look)
 
     def _body(self, plan: Plan) -> dict[str, Any]:
         patch = plan.details["patch"]
@@ -162,16 +165,17 @@ class Etagged:
 
     def _moved(self, plan: Plan, seen: Seen) -> Outcome:
         """The object is another one now: by this plan's write, or by somebody else's?"""
-        match self.settings.settle_by:
+        settings = self.settings
+        match settings.settle_by:
             case SettleBy.MARKER:
-                was = difference.at(plan.details["document"], self.settings.marker)
-                now = difference.at(seen.document, self.settings.marker)
-                if now == plan.plan_id:
-                    return Applied(result(plan, seen, "marker"))
-                if now == was:
-                    return moved(plan, seen, self.change)
+                if marked(plan, seen, settings):
+                    return Applied(result(plan, seen, settings, "marker"))
+                was = difference.at(plan.details["document"], settings.marker)
+                # Never seen there, it may be a field that the API drops: that proves nothing.
+                if was is not None and was == difference.at(seen.document, settings.marker):
+                    return moved(plan, seen, self.change, settings)
             case SettleBy.STATE if as_planned(plan, seen):
-                return Applied(result(plan, seen, "state"))
+                return Applied(result(plan, seen, settings, "state"))
         return Unknown(
             f"{plan.covers[0]} has moved since, and nothing proves by whom: look at it, and say"
             " what you found."

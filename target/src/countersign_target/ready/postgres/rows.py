@@ -11,6 +11,7 @@ from psycopg import Connection, sql
 
 from countersign_target.problems import Change as Moved
 from countersign_target.problems import Problem
+from countersign_target.ready.inputs import named
 from countersign_target.ready.postgres.config import Covered
 
 SAFE_INTEGER: Final = 2**53 - 1
