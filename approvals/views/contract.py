@@ -8,6 +8,8 @@ from typing import Any, Final
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
 from django.views.decorators.http import require_GET, require_POST
 
 from approvals.access import Role, in_group
@@ -20,9 +22,9 @@ from plans.models import ContractRun, Operation, Target
 DRY_RUN_PATH: Final = "/{operation}/dry_run"
 COMMIT_PATH: Final = "/{operation}/commit"
 PLAN_PATH: Final = "/plans/{plan_id}"
-NOTHING_TO_PLAN_WITH: Final = (
-    "There are no inputs to test {} with: let an agent ask for it once, or give the operation's "
-    "inputs_schema an example (“examples”)."
+NOTHING_TO_PLAN_WITH: Final = gettext_noop(
+    "There are no inputs to test {operation} with: let an agent ask for it once, or give the "
+    "operation's inputs_schema an example (“examples”)."
 )
 
 
@@ -52,9 +54,9 @@ def contract_test(request: PersonRequest, name: str) -> HttpResponse:
     operations = list(target.operations.select_related("target").order_by("name"))
     operation = next((one for one in operations if one.name == wanted), None)
     if operation is None:
-        messages.error(request, "Choose one of the target's operations.")
+        messages.error(request, _("Choose one of the target's operations."))
     elif not contract_runs.wishes(operation):
-        messages.error(request, NOTHING_TO_PLAN_WITH.format(operation.name))
+        messages.error(request, _(NOTHING_TO_PLAN_WITH).format(operation=operation.name))
     else:
         run = contract_runs.ask(operation, actors.person(request.user))
         tasks.ring(tasks.check_contract, run.pk)
