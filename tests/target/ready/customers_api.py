@@ -133,6 +133,9 @@ class Handler(BaseHTTPRequestHandler):
                 return self._hang_up()
             case "apply-500":
                 return self._say(500, {})
+            case "apply-twice":
+                again, answer, headers = self._carried_out(number, body, whole=whole)
+                return self._say(again, answer, **headers)
             case "apply-204":
                 return self._say(204, None)
             case "apply-slowly":
@@ -159,6 +162,8 @@ class Handler(BaseHTTPRequestHandler):
             # As many APIs do: its own fields are its own, and values get a form of its own.
             after = body | {"id": number} if whole else merged(before, body)
             after["email"] = str(after.get("email", "")).lower()
+            if WORLD.take("forgetful"):
+                after.pop("changed_by", None)
             WORLD.put(number, after | {"updated_at": f"t{WORLD.versions[number] + 1}"})
             entry = {"id": number, "method": self.command, "sent": body, "key": key}
             WORLD.ledger.append(entry | {"type": self.headers["Content-Type"]})

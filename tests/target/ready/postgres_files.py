@@ -27,7 +27,7 @@ CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     NEW.touched_at := clock_timestamp();
     INSERT INTO account_log VALUES (NEW.id, TG_OP);
-    IF NEW.note = 'slow' AND NEW.tier = 'paid' THEN PERFORM pg_sleep(0.8); END IF;
+    IF NEW.note = 'slow' AND NEW.tier = 'paid' THEN PERFORM pg_sleep(0.5); END IF;
     RETURN NEW;
 END $$;
 CREATE TRIGGER touch BEFORE UPDATE ON accounts FOR EACH ROW EXECUTE FUNCTION touch();

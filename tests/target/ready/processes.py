@@ -152,6 +152,7 @@ class Customers:
             "limit_cents": 5000,
         }
         address = {"address": {"city": "Oslo", "street": "Gate 1"}, "updated_at": "t1"}
+        usual |= {"changed_by": "nobody"}
         self.move(number, **(usual | address | document))
         return number
 

@@ -50,6 +50,7 @@ def test_a_put_sends_the_whole_object_without_what_is_read_only(
         "email": "ada@example.com",
         "credit_cents": 1000,
         "limit_cents": 5000,
+        "changed_by": "nobody",
         "address": {"city": "Bergen", "street": "Gate 1"},
     }
 
@@ -201,6 +202,33 @@ def test_a_lost_write_and_a_world_that_moved_are_told_as_what_is_known(
     else:
         assert (answer.status_code, answer.json()["code"]) == (500, "outcome-unknown")
     assert api.writes(number) == []
+
+
+def test_a_marker_that_the_api_may_not_keep_proves_nothing(
+    etag_target: MakeTarget, api: Customers
+) -> None:
+    """Carried out, the marker dropped, the answer lost: the old value, none, is no proof."""
+    target, number = etag_target(settle_by="marker"), api.new(changed_by=None)
+    plan = target.plan(customer_id=number, add_cents=100)
+    api.arm(write="apply-reset", forgetful=True)
+    assert target.commit(plan, "idem_forgetful_1").status_code >= 500
+    assert target.read(plan)["status"] == "open"
+    assert target.commit(plan, "idem_forgetful_1").json()["code"] == "outcome-unknown"
+    fresh = target.plan(customer_id=number, add_cents=100)
+    api.arm(forgetful=True)
+    differs = target.commit(fresh).json()["result"]["differs"]
+    assert differs == {"changed_by": {"planned": fresh["plan_id"], "stored": None}}
+
+
+def test_a_write_that_a_proxy_sent_twice_is_applied(
+    etag_target: MakeTarget, api: Customers
+) -> None:
+    """The proxy hears 412 to its second try, and passes that on."""
+    target, number = etag_target(settle_by="marker"), api.new()
+    api.arm(write="apply-twice")
+    answer = target.commit(target.plan(customer_id=number, add_cents=100))
+    assert (answer.status_code, answer.json()["result"]["settled_by"]) == (200, "marker")
+    assert len(api.writes(number)) == 1
 
 
 @pytest.mark.parametrize("settle_by", ["state", "nobody"])

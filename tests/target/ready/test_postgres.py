@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from countersign_target.ready.postgres.config import Covered
+from countersign_target.ready.postgres.rows import Row
 from tests.target.ready.conftest import start_sql_target
 from tests.target.ready.processes import Accounts, Ready
 
@@ -154,6 +156,15 @@ def test_it_refuses_what_cannot_become_a_plan(
     assert accounts.writes(number) == 0
 
 
+def test_rows_are_named_so_that_no_two_share_a_name() -> None:
+    key = ("a", "b")
+    covered = Covered("public.t", "row", key, ("c",), (), "true", 1)
+    pairs = [("x,y", "z"), ("x", "y,z"), ("x y", "\u202ez"), ("x/y", "%2C")]
+    rows = [Row(covered, {"a": a, "b": b, "c": 1}, "1") for a, b in pairs]
+    names = ["row/x%2Cy,z", "row/x,y%2Cz", "row/x%20y,%E2%80%AEz", "row/x%2Fy,%252C"]
+    assert [row.name for row in rows] == names
+
+
 def test_a_statement_that_takes_too_long_is_for_later(
     sql_target: Ready, accounts: Accounts
 ) -> None:
@@ -209,7 +220,7 @@ def test_killed_between_effect_and_answer_it_applies_once(
         with ThreadPoolExecutor(1) as pool:
             pool.submit(target.commit, plan, "idem_killed_sql_1")
             # Past the rehearsal, in the effect: it is there, and nothing is committed.
-            time.sleep(1.2)
+            time.sleep(0.8)
             assert target.stop(signal.SIGKILL) == -signal.SIGKILL
         target.start()
         answer = target.commit(plan, "idem_killed_sql_1")

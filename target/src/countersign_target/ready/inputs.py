@@ -20,7 +20,9 @@ NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}", re.ASCII)
 LONGEST: Final = 2_000
 
 # What an object's name may hold as it is; the app refuses spaces and what one cannot see.
-PLAIN: Final = "!$&'()*+,:;=@"
+# No comma: it stands between the parts of a key.
+PLAIN: Final = "!$&'()*+:;=@"
+VISIBLE: Final = re.compile(r"[\x21-\x7e]{1,200}")
 
 type Complaint = tuple[str, str]
 

@@ -13,13 +13,12 @@ from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 from countersign_target.ready.etag.difference import is_below, steps
-from countersign_target.ready.inputs import Inputs, named, read_inputs
+from countersign_target.ready.inputs import VISIBLE, Inputs, named, read_inputs
 from countersign_target.ready.service import Service, read_service
 from countersign_target.ready.settings import Table, read
 
 PLACEHOLDER: Final = re.compile(r"\{([^{}]*)\}")
 PATH: Final = re.compile(r"(?:/[A-Za-z0-9._~!$&'()*+,;=:@{}-]+)+/?", re.ASCII)
-FIELD: Final = re.compile(r"[\x21-\x7e]{1,200}")
 HEADER: Final = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
 # Every one of these is the adapter's own business.
 RESERVED: Final = frozenset(
@@ -207,6 +206,8 @@ def _change(table: Table, api: ApiSettings) -> Change:
     )
     if not re.fullmatch(r"[a-z][a-z0-9_]{0,62}", change.name):
         raise table.wrong("name", "is lower-case letters, digits and _")
+    if not VISIBLE.fullmatch(change.object):
+        raise table.wrong("object", "is visible ASCII without spaces")
     if not PATH.fullmatch(change.path):
         raise table.wrong("path", "must be a path like /customers/{customer_id}")
     if change.read_only and change.method != "PUT":
@@ -254,7 +255,7 @@ def _wish(path: str, table: Table, inputs: Inputs) -> Wish:
 
 
 def _no_overlap(table: Table, paths: list[str]) -> None:
-    if any("" in steps(path) or not FIELD.fullmatch(path) for path in paths):
+    if any("" in steps(path) or not VISIBLE.fullmatch(path) for path in paths):
         raise table.wrong("set", "a path is member names in visible ASCII joined by /, no first /")
     for one, other in itertools.permutations(paths, 2):
         if is_below(one, [other]):

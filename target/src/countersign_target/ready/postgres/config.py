@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from countersign_target.ready.inputs import NAME, Inputs, read_inputs
+from countersign_target.ready.inputs import NAME, VISIBLE, Inputs, read_inputs
 from countersign_target.ready.service import Service, read_service
 from countersign_target.ready.settings import Table, read
 
@@ -122,6 +122,8 @@ def _covered(table: Table, inputs: Inputs) -> Covered:
     for name in (*covered.key, *covered.columns, *covered.table.split(".")):
         if not IDENTIFIER.fullmatch(name):
             raise table.wrong("columns", f"{name} is no plain name")
+    if not VISIBLE.fullmatch(covered.label):
+        raise table.wrong("label", "is visible ASCII without spaces")
     if not covered.key or set(covered.key) & set(covered.columns):
         raise table.wrong("key", "names the row, apart from the columns that are shown")
     _check_parameters(table, "where", covered.where, inputs)

@@ -31,9 +31,8 @@ class Row:
     @property
     def name(self) -> str:
         """`account/77`; the parts of a longer key are joined by commas."""
-        return (
-            f"{self.covered.label}/{','.join(str(self.values[each]) for each in self.covered.key)}"
-        )
+        parts = (named(str(self.values[each])) for each in self.covered.key)
+        return f"{self.covered.label}/{','.join(parts)}"
 
     @property
     def shown(self) -> Values:
