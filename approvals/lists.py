@@ -133,14 +133,16 @@ def _rows(tab: Tab, part: Part, shape: Shape, goes_on: bool, size: int) -> State
             plans = plans.filter(Q(pk__lt=_PK) if tab is Tab.DONE else _BEYOND)
         return _lean(plans.order_by(*(("-pk",) if tab is Tab.DONE else ORDER)))[:size]
 
-    return Statement(build, spelled_out=True)
+    # A word that is in every plan is found by looking back, a rare one by the index.
+    searches = tab is Tab.DONE and shape.words is not None
+    return Statement(build, spelled_out=True, planned_anew=searches)
 
 
 def _stretch(tab: Tab, part: Part, shape: Shape) -> PlanQuerySet:
     if tab is Tab.OTHERS:
         return shape.plans(queue.others(WHO))
     if tab is Tab.DONE:
-        return shape.plans(queue.done(WHO))
+        return shape.plans(queue.done(WHO), over=True)
     if part is Part.PARKED:
         return shape.plans(queue.parked(WHO))
     soon = {"decide_by__lte": SOON} if part is Part.URGENT else {"decide_by__gt": SOON}

@@ -12,7 +12,18 @@ from approvals.filters import Filters
 from audit.statements import Slot
 from plans.models import Agent, Replan
 from plans.models.plans import PlanQuerySet
-from plans.models.words import IsOneOf, Say, Words, searches_of, split, words_of, words_of_plan
+from plans.models.words import (
+    IsOneOf,
+    Reads,
+    Say,
+    Text,
+    Words,
+    patterns_of,
+    searches_of,
+    split,
+    text_of,
+    text_of_plan,
+)
 
 NAMED: Final = ("target", "operation", "agent", "risk")
 _COLUMNS: Final = {"target": "target__name", "operation": "operation__name", "agent": "agent__name"}
@@ -23,37 +34,46 @@ _NOBODY: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The filters that are set, and how many words the search has; None: there is no search."""
+    """The filters that are set, and for each word of the search whether agents have such a name.
+
+    None: there is no search. PostgreSQL must not be asked for agents where there are none: it keeps
+    one plan for a statement, and would expect many.
+    """
 
     names: tuple[str, ...] = ()
-    words: int | None = None
+    words: tuple[bool, ...] | None = None
 
-    def plans(self, plans: PlanQuerySet) -> PlanQuerySet:
-        """The plans that match every filter."""
-        return plans.filter(self._named("", risk="risk"), self._said(words_of_plan(), "agent_id"))
+    def plans(self, plans: PlanQuerySet, *, over: bool = False) -> PlanQuerySet:
+        """The plans that match every filter; `over`: all of them are at their end, and indexed."""
+        text = text_of_plan()
+        words = Words(text) if over else None
+        return plans.filter(self._named("", risk="risk"), self._said(text, words, "agent_id"))
 
     def replans(self, replans: QuerySet[Replan]) -> QuerySet[Replan]:
         """Re-plans match by their dead plan and by their intent: a first dry run has no plan."""
         of_plan = ("plan__plan_id", "plan__title")
         of_intent = ("intent__task_id", "intent__summary", "intent__reason")
-        words = words_of(*of_plan, *of_intent, actions="plan__actions")
+        text = text_of(*of_plan, *of_intent, actions="plan__actions")
         return replans.filter(
             self._named("intent__", risk="intent__operation__risk"),
-            self._said(words, "intent__agent_id"),
+            self._said(text, None, "intent__agent_id"),
         )
 
     def _named(self, prefix: str, *, risk: str) -> Q:
         columns = {name: f"{prefix}{column}" for name, column in _COLUMNS.items()} | {"risk": risk}
         return Q(**{columns[name]: Slot(name, TextField()) for name in self.names})
 
-    def _said(self, words: Words, agent: str) -> Q:
+    def _said(self, text: Text, words: Words | None, agent: str) -> Q:
         """Every word of the search is one of the row's words, or of its agent's name."""
-        if self.words == 0:
+        if self.words == ():
             return Q(pk=_NOBODY)
         every = Q()
-        for number in range(self.words or 0):
-            named = IsOneOf(F(agent), Slot(f"agents{number}", _KEYS))
-            every &= Q(Say(words, Slot(f"word{number}", TextField()))) | Q(named)
+        for number, agents in enumerate(self.words or ()):
+            search, pattern = (Slot(f"{name}{number}", TextField()) for name in ("word", "like"))
+            said = Q(Reads(text, pattern) if words is None else Say(words, search))
+            if agents:
+                said |= Q(IsOneOf(F(agent), Slot(f"agents{number}", _KEYS)))
+            every &= said
         return every
 
 
@@ -70,13 +90,16 @@ class Narrowing:
         named = {name: getattr(filters, name) for name in NAMED if getattr(filters, name)}
         if not filters.q:
             return cls(Shape(tuple(named)), named)
-        searches, words = searches_of(filters.q), split(filters.q)
-        # The last search may stand for several words: no name begins with all of them.
-        agents = _agents_like(words if len(words) == len(searches) else words[: len(searches) - 1])
-        agents += [[]] * (len(searches) - len(agents))
-        values = {f"word{number}": search for number, search in enumerate(searches)}
-        keys = {f"agents{number}": found for number, found in enumerate(agents)}
-        return cls(Shape(tuple(named), len(searches)), named | values | keys)
+        values: dict[str, Any] = dict(named)
+        searches = searches_of(filters.q)
+        agents = _agents_like(split(filters.q)[: len(searches)])
+        for name, each in (
+            ("word", searches),
+            ("like", patterns_of(filters.q)),
+            ("agents", agents),
+        ):
+            values |= {f"{name}{number}": value for number, value in enumerate(each)}
+        return cls(Shape(tuple(named), tuple(map(bool, agents))), values)
 
 
 def _agents_like(words: list[str]) -> list[list[int]]:

@@ -7,7 +7,8 @@ This lies at the bottom, beside the clock, because every layer reads rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
@@ -52,12 +53,20 @@ class Statement[M: Model]:
 
     `build` makes the queryset, at the first run. `select_related`, `defer`, `annotate` and
     `select_for_update` work as ever; `prefetch_related` and slices that change do not.
-    `spelled_out` is for statements that only partial indexes make cheap.
+    `spelled_out` is for statements that only partial indexes make cheap, `planned_anew` for those
+    whose values tell PostgreSQL which way is the cheap one: it keeps no plan for them.
     """
 
-    def __init__(self, build: Callable[[], QuerySet[M]], *, spelled_out: bool = False) -> None:
+    def __init__(
+        self,
+        build: Callable[[], QuerySet[M]],
+        *,
+        spelled_out: bool = False,
+        planned_anew: bool = False,
+    ) -> None:
         self._build = build
         self._spelled_out = spelled_out
+        self._planned_anew = planned_anew
         self._composed: _Composed | None = None
 
     def all(self, **values: Any) -> list[M]:
@@ -67,7 +76,8 @@ class Statement[M: Model]:
         if made.locks and connection.get_autocommit():
             raise TransactionManagementError("a row lock needs a transaction")
         params = [values[p.name] if isinstance(p, Slot) else p for p in made.params]
-        with connection.cursor() as cursor:
+        kept = _keeps_no_plan(connection) if self._planned_anew else nullcontext()
+        with connection.cursor() as cursor, kept:
             cursor.execute(made.sql, params)
             found = cursor.fetchall()
         compiler = copy(made.compiler)
@@ -125,6 +135,17 @@ class Statement[M: Model]:
         )
         self._composed = made
         return made
+
+
+@contextmanager
+def _keeps_no_plan(connection: Any) -> Iterator[None]:
+    """The connection is this thread's alone, and open: its cursor is."""
+    driver = connection.connection
+    usual, driver.prepare_threshold = driver.prepare_threshold, None
+    try:
+        yield
+    finally:
+        driver.prepare_threshold = usual
 
 
 def spelled_out(sql: str, params: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:

@@ -15,7 +15,7 @@ from audit.statements import Slot, Statement
 from plans.models.agents import Agent
 from plans.models.intents import Intent
 from plans.models.targets import Operation, Target
-from plans.models.words import words_of_plan
+from plans.models.words import Words, text_of_plan
 from plans.status import ENGAGED, OPEN, TERMINAL, Status
 
 # Plans that may still write; the order is the index's and the queries'.
@@ -214,7 +214,7 @@ class Plan(models.Model):
             ),
             # Written once, when a plan is over: those that are still to come are few.
             GinIndex(
-                words_of_plan(),
+                Words(text_of_plan()),
                 name="plan_words",
                 condition=models.Q(status__in=[s.value for s in sorted(TERMINAL)]),
             ),

@@ -1,7 +1,8 @@
-"""Search by words, each from its beginning: what PostgreSQL indexes without any extension.
+"""Search by words, each from its beginning: what PostgreSQL answers without any extension.
 
-`plans_words` (a function of the database) takes punctuation as a gap between words, so that
-`invoice/4412` is found by `4412`; of a longer text it reads the first 100,000 characters.
+Punctuation is a gap between words, so that `invoice/4412` is found by `4412`. Of plans that are
+over an index knows the words, by `plans_words`, a function of the database that reads the first
+100,000 characters of a text; the few that are still to come are looked through.
 """
 
 from __future__ import annotations
@@ -13,16 +14,22 @@ from django.contrib.postgres.search import SearchVectorField
 from django.db.models import BooleanField, Expression, F, Func, TextField
 from django.db.models.functions import Cast
 
-# As in `plans_words`; the percent sign is a gap to PostgreSQL anyway.
-_GAPS: Final = str.maketrans(dict.fromkeys(f"{string.punctuation}“”„‘’«»…–—·→", " "))  # noqa: RUF001
-MOST_WORDS: Final = 6
+MOST_WORDS: Final = 12
+_GAPS: Final = str.maketrans(dict.fromkeys(f"{string.punctuation}“”„‘’…–—", " "))  # noqa: RUF001
+
+
+class Text(Func):
+    """Texts in a row. No parameters: it must be the very expression of the index."""
+
+    template = "(%(expressions)s)"
+    arg_joiner = " || ' ' || "
+    output_field = TextField()
 
 
 class Words(Func):
-    """The words of these texts. No parameters: it must be the very expression of the index."""
+    """The words of a text."""
 
     function = "plans_words"
-    arg_joiner = " || ' ' || "
     output_field = SearchVectorField()
 
 
@@ -34,10 +41,18 @@ class OrEmpty(Func):
 
 
 class Say(Func):
-    """Whether words match a search made by `search_of`."""
+    """Whether words match one of `searches_of`."""
 
     template = "(%(expressions)s))"
     arg_joiner = " @@ to_tsquery('simple', "
+    output_field = BooleanField()
+
+
+class Reads(Func):
+    """Whether a text matches one of `patterns_of`."""
+
+    template = "(%(expressions)s)"
+    arg_joiner = " ~* "
     output_field = BooleanField()
 
 
@@ -49,30 +64,28 @@ class IsOneOf(Func):
     output_field = BooleanField()
 
 
-def words_of_plan() -> Words:
+def text_of_plan() -> Text:
     """Its ID, sentence, task, the agent's texts, and objects, fields and values."""
     names = ("plan_id", "title", "task_id", "summary", "reason")
-    return Words(*map(F, names), Cast("actions", TextField()))
+    return Text(*map(F, names), Cast("actions", TextField()))
 
 
-def words_of(*texts: str, actions: str) -> Words:
+def text_of(*texts: str, actions: str) -> Text:
     """The same of rows that are joined, any of which may be missing."""
     parts: list[Expression | Any] = [OrEmpty(F(name)) for name in texts]
-    return Words(*parts, OrEmpty(Cast(actions, TextField())))
+    return Text(*parts, OrEmpty(Cast(actions, TextField())))
 
 
 def split(text: str) -> list[str]:
-    """The words of a text that somebody typed, in small letters."""
+    """The words of a text, in small letters."""
     return text.translate(_GAPS).lower().split()
 
 
 def searches_of(text: str) -> list[str]:
-    """One search for each word; those beyond the most are in the last one; empty: no word."""
-    words = split(text)
-    first, last = words[: MOST_WORDS - 1], words[MOST_WORDS - 1 :]
-    return [search_of(word) for word in first] + ([search_of(*last)] if last else [])
+    """For each word that somebody typed a query for the index; those beyond the most are lost."""
+    return [f"'{word}':*" for word in split(text)[:MOST_WORDS]]
 
 
-def search_of(*words: str) -> str:
-    """All of the words, each from its beginning, for to_tsquery."""
-    return " & ".join(f"'{word}':*" for word in words)
+def patterns_of(text: str) -> list[str]:
+    """The same as regular expressions."""
+    return [f"(^|[^[:alnum:]]){word}" for word in split(text)[:MOST_WORDS]]
