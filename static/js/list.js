@@ -19,6 +19,10 @@ function scroller() {
 
 const top = (row) => row.getBoundingClientRect().top;
 
+// What somebody has unfolded stays so.
+const unfolded = (where) => [...document.querySelectorAll(`${where} details[id][open]`)].map((details) => details.id);
+const unfold = (ids) => ids.forEach((id) => document.getElementById(id)?.setAttribute("open", ""));
+
 function keep() {
   const box = scroller();
   const edge = box === document.scrollingElement ? 0 : box.getBoundingClientRect().top;
@@ -29,13 +33,13 @@ function keep() {
     box,
     places: from >= 0 ? rows().slice(from).map((row) => [row.id, top(row)]) : [],
     focused: links().indexOf(document.activeElement),
-    folds: [...document.querySelectorAll("#queue details[id][open]")].map((details) => details.id),
+    folds: unfolded("#queue"),
   };
 }
 
 function restore() {
   if (!kept) return;
-  for (const id of kept.folds) document.getElementById(id)?.setAttribute("open", "");
+  unfold(kept.folds);
   const still = kept.places.find(([id]) => document.getElementById(id));
   if (still) kept.box.scrollTop += top(document.getElementById(still[0])) - still[1];
   const now = links();
@@ -87,6 +91,13 @@ function isOld(answer) {
   if (!same) swappedAt = performance.now();
   return same;
 }
+let strip = [];
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.detail.target.id === "tray") strip = unfolded("#tray");
+});
+document.addEventListener("htmx:afterSwap", (event) => {
+  if (event.detail.target?.id === "tray") unfold(strip);
+});
 document.addEventListener("htmx:beforeSwap", (event) => {
   const { elt, shouldSwap, serverResponse, target } = event.detail;
   if (target.id !== "queue" || !shouldSwap) return;

@@ -276,7 +276,7 @@ def test_somebody_else_comes_too_late_and_hears_who_decided(
     vote(client, ada, plan)
     response = vote(client, grace, plan, "reject", note="no")
     assert (response.status_code, code_of(response)) == (409, "already-decided")
-    assert "<b><bdi>ada</bdi></b> approved it at" in response.text
+    assert "<b><bdi>ada</bdi></b> approved it first, at" in response.text
     assert "Your decision was not recorded." in response.text
     body = vote(client, grace, plan, "reject", note="no", headers=PROBLEM).json()
     assert (body["decided_by"], body["verdict"]) == ("ada", "approve")

@@ -75,7 +75,7 @@ def test_the_loser_of_a_race_is_told_who_won_and_when(
         transition(Plan.objects.locked_with_intent(plan.pk), Verb.REJECT, actor=CLOCK)
     approve(page)
     expect(page.locator("#winner")).to_have_text(
-        f"grace rejected it at {won.decided_at:%H:%M:%S} UTC, before this."
+        f"grace rejected it first, at {won.decided_at:%H:%M:%S} UTC."
     )
     expect(page.get_by_text("Your decision was not recorded.")).to_be_visible()
     expect(page.get_by_role("link", name="To the queue")).to_be_visible()
