@@ -51,6 +51,7 @@ SECTIONS = {
     "insights": "audit",
     "finding": "unresolved",
     "reading": "unresolved",
+    "contract": "settings",
     "webhooks": "settings",
     "notices": "settings",
     "notice_webhook": "settings",
