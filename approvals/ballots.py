@@ -8,6 +8,7 @@ from math import ceil
 from typing import Any, Final
 
 from django.contrib.auth.models import User
+from django.utils.translation import gettext as _
 
 from approvals.models import Decision
 from approvals.oversight import denied_words
@@ -26,7 +27,8 @@ class Ballot:
     """What the person sent: the verdict, a note, and the digest of what was on the screen.
 
     `shown_at` is what the page signed about itself; `stepped_up`: the session says that the person
-    signed in a moment ago. Only policies ask for them (B-11, SEC-22).
+    signed in a moment ago; `opened`: every change was opened on the page. Only policies ask for
+    them (B-11, SEC-22, SEC-23).
     """
 
     verdict: str
@@ -34,12 +36,13 @@ class Ballot:
     shown_digest: str
     shown_at: datetime | None = None
     stepped_up: bool = False
+    opened: bool = False
 
 
 def faulty(plan: Plan, ballot: Ballot, about: dict[str, Any]) -> Problem | None:
     """What is wrong with the ballot itself."""
     if ballot.verdict not in Verdict.values:
-        return errors.InvalidField("There is no such verdict.", pointer="/verdict", **about)
+        return errors.InvalidField(_("There is no such verdict."), pointer="/verdict", **about)
     if len(ballot.note) > MAX_NOTE or "\x00" in ballot.note:
         return errors.InvalidNote(pointer="/note", **about)
     if ballot.verdict != Verdict.APPROVE and not ballot.note.strip():
@@ -63,13 +66,15 @@ def not_as_demanded(person: User, plan: Plan, ballot: Ballot, now: datetime) -> 
     if (demands.groups or plan.approvals_given) and (reason := _not_counted(person, plan, demands)):
         return errors.NotAllowed(reason, **about)
     if demands.note and not ballot.note.strip():
-        words = "Say why: a policy asks for a note with every approval of this plan."
+        words = _("Say why: a policy asks for a note with every approval of this plan.")
         return errors.NoteRequired(words, pointer="/note", **about)
     if demands.step_up and not ballot.stepped_up:
         return errors.StepUpRequired(**about)
+    if demands.expand_first and not ballot.opened:
+        return errors.ChangesNotOpened(pointer="/opened", **about)
     left = demands.dwell_seconds - _looked(ballot, now).total_seconds()
     if left > 0:
-        words = f"A policy asks for a longer look: {ceil(left)} s more."
+        words = _("A policy asks for a longer look: {left} s more.").format(left=ceil(left))
         return errors.DecidedTooSoon(words, pointer="/shown_at", **about)
     return None
 

@@ -45,7 +45,7 @@ def decide(person: User, plan_pk: int, ballot: Ballot) -> Plan:
     and is raised as a Problem after COMMIT: NotAllowed, UnverifiedPlan, PolicyDenied,
     StepUpRequired 403, AlreadyDecided, Superseded, CommitInFlight, NotDecidable 409, PlanExpired
     410, DigestMismatch 412, DigestMissing 428, NoteRequired, InvalidNote, InvalidField,
-    DecidedTooSoon 422.
+    ChangesNotOpened, DecidedTooSoon 422.
     """
     with transaction.atomic():
         plan = Plan.objects.locked(plan_pk)
@@ -144,6 +144,7 @@ def _record(person: User, plan: Plan, ballot: Ballot, now: datetime) -> Plan:
         decided_at=now,
         shown_at=ballot.shown_at,
         stepped_up=ballot.stepped_up,
+        opened=ballot.opened,
     )
     insert(row)
     details = {

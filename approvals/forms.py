@@ -9,6 +9,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from django.core import signing
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals.ballots import Ballot
 from approvals.digest import Shown, what_is_shown
@@ -22,25 +24,27 @@ from plans.timestamps import parse_instant, rfc3339
 
 _SALT: Final = "approvals.shown_at"
 # A comment that was typed and not sent stands in the same form: it must not get lost.
-_DECISION: Final = frozenset({"verdict", "note", "shown_digest", "shown_at", "confirm", "comment"})
+_DECISION: Final = frozenset(
+    {"verdict", "note", "shown_digest", "shown_at", "confirm", "opened", "comment"}
+)
 _WITHDRAWAL: Final = frozenset({"note"})
 # Ours, and the two that may repeat what the address says (SEC-4, BI-42).
 _ALWAYS: Final = frozenset({"csrfmiddlewaretoken", "target", "plan_id"})
 _LONGEST_CONFIRMATION: Final = 60
 # The parts of the digest, as a page names them.
 PARTS: Final = {
-    "target": "the target",
-    "operation": "the operation",
-    "plan_id": "the plan",
-    "input_fingerprint": "the fingerprint",
-    "inputs": "the inputs",
-    "expires_at": "the expiry",
-    "verified": "the verification",
-    "title": "the title",
-    "actions": "what will change",
-    "risk": "the risk",
-    "policy_version": "the policy",
-    "approvals_required": "the number of approvals",
+    "target": gettext_lazy("the target"),
+    "operation": gettext_lazy("the operation"),
+    "plan_id": gettext_lazy("the plan"),
+    "input_fingerprint": gettext_lazy("the fingerprint"),
+    "inputs": gettext_lazy("the inputs"),
+    "expires_at": gettext_lazy("the expiry"),
+    "verified": gettext_lazy("the verification"),
+    "title": gettext_lazy("the title"),
+    "actions": gettext_lazy("what will change"),
+    "risk": gettext_lazy("the risk"),
+    "policy_version": gettext_lazy("the policy"),
+    "approvals_required": gettext_lazy("the number of approvals"),
 }
 
 type Fields = Mapping[str, Any]
@@ -101,11 +105,19 @@ def ballot(post: Fields, plan: Plan, *, stepped_up: bool = False) -> Ballot:
     _check_fields(post, plan, _DECISION)
     verdict = post.get("verdict", "")
     if verdict not in Decision.Verdict.values:
-        raise InvalidField("There is no such verdict.", pointer="/verdict")
+        raise InvalidField(_("There is no such verdict."), pointer="/verdict")
     if token := post.get("shown_at", ""):
         _read(token)
     since = shown_since(token, plan, plan)
-    return Ballot(verdict, post.get("note", ""), post.get("shown_digest", ""), since, stepped_up)
+    opened = opened_changes(post) >= {str(number) for number in range(len(plan.actions))}
+    note, digest = post.get("note", ""), post.get("shown_digest", "")
+    return Ballot(verdict, note, digest, since, stepped_up, opened)
+
+
+def opened_changes(post: Fields) -> set[str]:
+    """The numbers of the changes that were opened on the page: a box for each of them."""
+    boxes = post.getlist("opened") if hasattr(post, "getlist") else [post.get("opened", "")]
+    return set(boxes)
 
 
 def comment(post: Fields, plan: Plan) -> str:
@@ -137,16 +149,23 @@ def check_confirmation(post: Fields, plan: Plan) -> None:
     wanted = confirmation(plan, plan.risk)
     typed = re.sub(r"\s+", " ", post.get("confirm", "")).strip()
     if wanted and post.get("verdict") == Decision.Verdict.APPROVE and typed != wanted:
-        raise ConfirmationMismatch(f"To approve this plan, type: {wanted}", pointer="/confirm")
+        raise ConfirmationMismatch(
+            _("To approve this plan, type: {wanted}").format(wanted=wanted), pointer="/confirm"
+        )
 
 
 def _check_fields(post: Fields, plan: Plan, known: frozenset[str]) -> None:
     """Nothing but the form's own fields, each once: identity comes from the session (BI-41)."""
     for name in post:
         if name not in known | _ALWAYS:
-            raise UnknownField(f"The form has no field {name[:60]!r}.", pointer=f"/{name[:60]}")
-        if hasattr(post, "getlist") and len(post.getlist(name)) > 1:
-            raise InvalidField(f"The field {name} is there twice.", pointer=f"/{name}")
+            raise UnknownField(
+                _("The form has no field {name}.").format(name=repr(name[:60])),
+                pointer=f"/{name[:60]}",
+            )
+        if name != "opened" and hasattr(post, "getlist") and len(post.getlist(name)) > 1:
+            raise InvalidField(
+                _("The field {name} is there twice.").format(name=name), pointer=f"/{name}"
+            )
     for name, ours in (("target", plan.target.name), ("plan_id", plan.plan_id)):
         if post.get(name, ours) != ours:
             raise IdMismatch(pointer=f"/{name}")
@@ -162,4 +181,4 @@ def _read(token: str) -> ShownAt:
         value = signing.loads(token, salt=_SALT)
         return ShownAt(value["at"], value["parts"])
     except (signing.BadSignature, KeyError, TypeError) as error:
-        raise InvalidField("This page did not come from here.", pointer="/shown_at") from error
+        raise InvalidField(_("This page did not come from here."), pointer="/shown_at") from error

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from django.conf import settings
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from approvals.notices.rows import Channel, Notice, NoticeAttempt, NoticedUpTo, Silence
 from audit.models import ClockTimestamp
@@ -47,6 +48,9 @@ class Policy(models.Model):
     dwell_seconds = models.PositiveSmallIntegerField(
         default=0, help_text="How long the plan must be on the screen before it is approved"
     )
+    expand_first = models.BooleanField(
+        default=False, help_text="Who approves has opened every change, one by one"
+    )
     deny = models.BooleanField(default=False, help_text="Nobody can approve such a plan")
     raise_risk = models.CharField(
         max_length=8,
@@ -74,9 +78,9 @@ class Decision(models.Model):
     """A verdict, with the digest of what the person saw."""
 
     class Verdict(models.TextChoices):
-        APPROVE = "approve", "approved"
-        REJECT = "reject", "rejected"
-        REQUEST_CHANGES = "request_changes", "requested changes"
+        APPROVE = "approve", _("approved")
+        REJECT = "reject", _("rejected")
+        REQUEST_CHANGES = "request_changes", _("requested changes")
 
     plan = models.ForeignKey(Plan, on_delete=models.PROTECT, related_name="decisions")
     round = models.PositiveIntegerField()
@@ -90,6 +94,7 @@ class Decision(models.Model):
     # How it was given, so that the policies of the send can be held against it (T-3).
     shown_at = models.DateTimeField(null=True, help_text="When the page was shown, as it signed")
     stepped_up = models.BooleanField(default=False, help_text="Signed in shortly before")
+    opened = models.BooleanField(default=False, help_text="Opened every change, one by one")
     withdrawn_at = models.DateTimeField(null=True, help_text="Taken back before the quorum (B-9)")
     # B-8: the strip shows it until the person dismisses it (or it committed and was seen).
     dismissed = models.BooleanField(default=False)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from approvals.models import Decision
 from approvals.papers import REVIEWERS_NAMED, Papers, Reviewer
 from approvals.policies import quorum
@@ -50,7 +52,7 @@ def approvals(papers: Papers) -> Approvals:
         given=tally.given,
         required=demands.approvals_required,
         needs=_needs(demands, papers.groups),
-        open=" or ".join(tally.still_open) if demands.groups and tally.given else "",
+        open=_(" or ").join(tally.still_open) if demands.groups and tally.given else "",
         standing=[Given(d, tally.faults.get(d.pk, "")) for d in papers.standing],
         can=[reviewer.name for reviewer in able],
         cannot=unable,
@@ -71,10 +73,12 @@ def _sorted(papers: Papers) -> tuple[list[Reviewer], list[tuple[str, str]]]:
         if reviewer.pk in decided:
             continue
         if reviewer.pk == agent.owner_id:
-            unable.append((reviewer.name, f"cannot: owns {agent.name}"))
+            unable.append((reviewer.name, _("cannot: owns {agent}").format(agent=agent.name)))
         elif not papers.tally.would_count(reviewer.groups):
-            wanted = " or ".join(papers.tally.still_open)
-            unable.append((reviewer.name, f"cannot approve: is not in {wanted}"))
+            wanted = _(" or ").join(papers.tally.still_open)
+            unable.append(
+                (reviewer.name, _("cannot approve: is not in {wanted}").format(wanted=wanted))
+            )
         else:
             able.append(reviewer)
     return able, unable
@@ -83,17 +87,26 @@ def _sorted(papers: Papers) -> tuple[list[Reviewer], list[tuple[str, str]]]:
 def _needs(demands: Demands, groups: Iterable[str]) -> str:
     """`2 of reviewers and 1 of leads`; without a policy, of the target's groups."""
     if not demands.groups:
-        return f"{demands.approvals_required} of {', '.join(groups)}"
-    return " and ".join(f"{count} of {group}" for group, count in demands.groups.items())
+        return _("{approvals_required} of {groups}").format(
+            approvals_required=demands.approvals_required, groups=", ".join(groups)
+        )
+    return _(" and ").join(
+        _("{count} of {group}").format(count=count, group=group)
+        for group, count in demands.groups.items()
+    )
 
 
 def asks(demands: Demands) -> list[str]:
     """What each approval needs beside the right person."""
-    found = ["a note"] if demands.note else []
+    found = [_("a note")] if demands.note else []
     if demands.step_up:
-        found.append("a sign-in within the last five minutes")
+        found.append(_("a sign-in within the last five minutes"))
+    if demands.expand_first:
+        found.append(_("every change opened, one by one"))
     if demands.dwell_seconds:
-        found.append(f"a look of at least {demands.dwell_seconds} s")
+        found.append(
+            _("a look of at least {dwell_seconds} s").format(dwell_seconds=demands.dwell_seconds)
+        )
     return found
 
 

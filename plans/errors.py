@@ -350,6 +350,10 @@ class ConfirmationMismatch(Problem, status=422, title="Confirmation mismatch"):
     """The typed value is not the one that the plan shows."""
 
 
+class ChangesNotOpened(Problem, status=422, title="Changes not opened", next_action="retry_same"):
+    """A policy asks that every change is opened before this plan is approved."""
+
+
 class DecidedTooSoon(Problem, status=422, title="Decided too soon", next_action="retry_same"):
     """A policy asks for a longer look before this plan is approved."""
 

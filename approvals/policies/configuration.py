@@ -73,6 +73,7 @@ POLICY: Final = Kind(
         "note_required": values.boolean,
         "step_up": values.boolean,
         "dwell_seconds": values.whole(0, _LONGEST_DWELL),
+        "expand_first": values.boolean,
         "deny": values.boolean,
         "raise_risk": values.one_of(["", *Operation.Risk.values]),
         "active": values.boolean,

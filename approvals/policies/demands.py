@@ -43,6 +43,7 @@ class Demands:
     note: bool = False
     step_up: bool = False
     dwell_seconds: int = 0
+    expand_first: bool = False
     policies: tuple[str, ...] = ()
     denied_by: tuple[str, ...] = ()
     # [name, reason] of each policy that could not be evaluated, [name, variable] of each that
@@ -73,6 +74,7 @@ class Demands:
             note=kept.get("note", False),
             step_up=kept.get("step_up", False),
             dwell_seconds=kept.get("dwell_seconds", 0),
+            expand_first=kept.get("expand_first", False),
             policies=tuple(kept.get("policies", ())),
             denied_by=tuple(kept.get("denied_by", ())),
             unclear=_pairs(kept.get("unclear", ())),
@@ -89,6 +91,7 @@ class Demands:
             "note": self.note,
             "step_up": self.step_up,
             "dwell_seconds": self.dwell_seconds,
+            "expand_first": self.expand_first,
             "policies": list(self.policies),
             "denied_by": list(self.denied_by),
             "unclear": [list(pair) for pair in self.unclear],
@@ -110,6 +113,7 @@ def added_up(matches: Iterable[Match]) -> Demands:
         note=any(policy.note_required for policy in policies),
         step_up=any(policy.step_up for policy in policies),
         dwell_seconds=max(policy.dwell_seconds for policy in policies),
+        expand_first=any(policy.expand_first for policy in policies),
         policies=tuple(policy.name for policy in policies),
         denied_by=tuple(policy.name for policy in policies if policy.deny),
         unclear=tuple((m.policy.name, m.unclear) for m in found if m.unclear),
@@ -123,6 +127,8 @@ def _version(matches: Iterable[Match]) -> str:
     content: list[JsonValue] = [
         {name: getattr(match.policy, name) for name in _CONTENT}
         | {"unclear": bool(match.unclear), "withheld": match.withheld}
+        # A demand that came later: policies without it keep the version that they had.
+        | ({"expand_first": True} if match.policy.expand_first else {})
         for match in matches
     ]
     return sha256_hex(jcs(content))

@@ -29,6 +29,7 @@ class PolicyForm(PolicyModelForm):
             "note_required",
             "step_up",
             "dwell_seconds",
+            "expand_first",
             "deny",
             "raise_risk",
         )

@@ -11,6 +11,7 @@ from typing import Final
 from django.contrib.auth.models import Group
 from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import BigIntegerField, Exists, IntegerField, OuterRef, QuerySet
+from django.utils.translation import gettext as _
 
 from approvals.models import Decision
 from approvals.policies import quorum
@@ -66,9 +67,9 @@ class Tally:
 
     def not_needed(self) -> str:
         """What is said to a person whose approval would not count."""
-        return (
-            f"Your approval would not count: it needs somebody of {' or '.join(self.still_open)}."
-        )
+        groups = _(" or ").join(self.still_open)
+        text = _("Your approval would not count: it needs somebody of {groups}.")
+        return text.format(groups=groups)
 
     def complaint(self) -> str:
         """Why it is not complete: the first reason that has a name, else the count."""
@@ -113,22 +114,25 @@ def _vote(plan: Plan, demands: Demands, digest: str, row: Decision) -> Vote:
 
 def _not_entitled(plan: Plan, row: Decision) -> str:
     if not row.person.is_active:
-        return "is not active any more"
+        return _("is not active any more")
     if row.person_id == plan.agent.owner_id:
-        return f"owns {plan.agent.name}"
+        return _("owns {agent}").format(agent=plan.agent.name)
     if not row.reviews:  # type: ignore[attr-defined]  # annotated in tally()
-        return f"does not review {plan.target.name} any more"
+        return _("does not review {target} any more").format(target=plan.target.name)
     return ""
 
 
 def _not_as_asked(demands: Demands, digest: str, row: Decision) -> str:
     if row.shown_digest != digest:
-        return "was shown something else"
+        return _("was shown something else")
     if demands.note and not row.note:
-        return "gave no note, which a policy asks for"
+        return _("gave no note, which a policy asks for")
     if demands.step_up and not row.stepped_up:
-        return "had not signed in shortly before, which a policy asks for"
+        return _("had not signed in shortly before, which a policy asks for")
+    if demands.expand_first and not row.opened:
+        return _("did not open every change, which a policy asks for")
     looked = row.decided_at - row.shown_at if row.shown_at else timedelta()
     if looked < timedelta(seconds=demands.dwell_seconds):
-        return f"looked for less than {demands.dwell_seconds} s, which a policy asks for"
+        text = _("looked for less than {number} s, which a policy asks for")
+        return text.format(number=demands.dwell_seconds)
     return ""

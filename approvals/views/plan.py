@@ -55,7 +55,8 @@ def plan_context(request: HttpRequest, plan: Plan) -> dict[str, Any]:
     context = {"plan": plan, "papers": found, "page": page, "may": Options(found)}
     if found.demands.step_up and not stepping_up.recently(request):
         context["confirm_first"] = stepping_up.address(rows.url_of(plan))
-    return context | {"shown_at": page.shown_at}
+    dwell = found.demands.dwell_seconds * 1000
+    return context | {"shown_at": page.shown_at, "dwell_left_ms": dwell}
 
 
 def plan_page(request: PersonRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:
