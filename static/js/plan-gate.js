@@ -29,11 +29,27 @@ function count() {
   if (dwelling()) setTimeout(count, 250);
 }
 
+// What was read stays read for as long as the very same thing is to be decided.
+let read = { digest: "", texts: [] };
+const digest = () => document.querySelector("#decision [name=shown_digest]")?.value ?? "";
+function remember() {
+  const opened = [...document.querySelectorAll("#plan details[data-opened]")];
+  read = { digest: digest(), texts: opened.map((details) => details.textContent) };
+}
+function recall(details) {
+  if (!read.digest || read.digest !== digest() || !read.texts.includes(details.textContent)) return;
+  details.dataset.opened = "";
+  details.open = true;
+  const box = details.querySelector("[name=opened]");
+  if (box) box.checked = true;
+}
+
 function fold() {
   const plan = document.getElementById("plan");
   if (!plan || plan.dataset.gated !== undefined) return;
   plan.dataset.gated = "";
   for (const details of plan.querySelectorAll("details[data-gate]")) {
+    recall(details);
     if (details.dataset.opened === undefined) details.open = false;
     details.addEventListener("toggle", () => {
       if (!details.open) return;
@@ -48,10 +64,10 @@ function fold() {
   count();
 }
 
-// Folding is heard as a toggle, too: only what is open counts as opened.
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.target.id === "detail") remember();
 });
+// Folding is heard as a toggle, too: only what is open counts as opened.
 document.addEventListener("htmx:load", fold);
 document.addEventListener("htmx:afterSettle", fold);
 // A request switches the buttons off and on again; the gate has the last word.
