@@ -51,5 +51,10 @@ document.addEventListener("htmx:beforeSwap", (event) => {
   if (event.detail.target.id === "detail" && event.detail.shouldSwap) keep();
 });
 document.addEventListener("htmx:afterSwap", (event) => {
-  if (event.detail.target.id === "detail") restore();
+  if (event.detail.target?.id !== "detail") return;
+  restore();
+  // It changed by itself, under the reader: a screen reader hears what has become of it.
+  const said = document.getElementById("arrivals");
+  const state = detail().querySelector("#state-title")?.textContent;
+  if (said && state && event.detail.requestConfig?.elt.id === "plan") said.textContent = state;
 });

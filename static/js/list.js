@@ -99,9 +99,9 @@ document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target?.id === "tray") unfold(strip);
 });
 document.addEventListener("htmx:beforeSwap", (event) => {
-  const { elt, shouldSwap, serverResponse, target } = event.detail;
+  const { shouldSwap, serverResponse, target } = event.detail;
   if (target.id !== "queue" || !shouldSwap) return;
-  if (elt.id === "queue" && isOld(serverResponse)) event.detail.shouldSwap = false;
+  if (isOld(serverResponse)) event.detail.shouldSwap = false;
   else keep();
 });
 document.addEventListener("htmx:afterSwap", () => {

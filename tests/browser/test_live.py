@@ -15,8 +15,10 @@ from django.db import transaction
 from playwright.sync_api import BrowserContext, Locator, Page, expect
 from pytest_django import DjangoDbBlocker
 
-from approvals.models import Decision
+from approvals.models import Decision, Policy
+from audit.actions import Action
 from audit.actors import CLOCK
+from audit.recording import record
 from plans.lifecycle import Verb, transition
 from plans.models import Agent, Operation, Plan
 from tests.approvals.paper_plans import REFUND_ACTIONS, MakePlan, maker
@@ -184,6 +186,7 @@ def test_an_expired_plan_says_what_comes_and_shows_it_when_it_comes(
     page.get_by_role("button", name="Approve and commit now").focus()
     follow(plan, Verb.EXPIRE)
     expect(page.locator("#over")).to_contain_text("A fresh plan is being made")
+    expect(page.locator("#arrivals")).to_contain_text("Expired at")
     # What had the focus has gone: reading goes on at the sentence.
     expect(page.locator("#plan-title")).to_be_focused()
     expect(page.locator("#over textarea")).to_be_hidden()
@@ -224,6 +227,25 @@ def test_the_strip_tells_the_progress_and_nothing_moves(
         expect(page.locator("#tray")).to_contain_text("its time ran out")
     page.get_by_role("button", name=re.compile("Put away")).click()
     expect(page.locator("#tray li")).to_have_count(0)
+
+
+def test_what_was_unfolded_stays_so_while_the_same_is_to_be_decided(
+    desk: Page, site: str, refund: Operation, support_agent: Agent, grace: User
+) -> None:
+    Policy.objects.create(name="two", when="true", require=[{"group": "reviewers", "count": 2}])
+    long = [REFUND_ACTIONS[1] | {"to": "y" * 2000}, REFUND_ACTIONS[1] | {"to": "z" * 2000}]
+    plan = maker(refund, support_agent)(actions=long)
+    desk.goto(address(plan))
+    expect(desk.locator("#live")).to_have_attribute("data-state", "live")
+    desk.locator("summary", has_text="2,000 characters").first.click()
+    with transaction.atomic():
+        Decision.objects.create(
+            plan=plan, person=grace, round=1, verdict="approve", shown_digest=plan.digest
+        )
+        record(Action.DECISION_RECORDED, CLOCK, plan.subject(), {"verdict": "approve"})
+    expect(desk.get_by_role("button", name="Approve and commit now")).to_be_disabled()
+    expect(desk.locator("details[data-gate]").first).to_have_attribute("open", "")
+    expect(desk.locator("details[data-gate]").last).not_to_have_attribute("open", "")
 
 
 def test_a_hidden_tab_stops_and_catches_up_when_it_is_seen_again(
