@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import signal
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -292,3 +294,36 @@ def test_a_plan_that_is_late_is_never_sent(api: Customers, tmp_path: Path) -> No
         assert target.commit(sent, "idem_late_1").json()["code"] == "outcome-unknown"
         assert [target.read(each)["status"] for each in (plan, sent)] == ["expired", "open"]
     assert api.writes(late) == api.writes(lost) == []
+
+
+def test_whatever_goes_wrong_nothing_is_done_twice_or_told_wrongly(
+    etag_target: MakeTarget, api: Customers
+) -> None:
+    """Three committers, another writer and faults at random, judged by the API's own ledger."""
+    target, chance = etag_target(settle_by="marker"), random.Random(4412)
+    customers = [api.new(limit_cents=10**6) for _ in range(3)]
+    faults = ["", "", "reset", "apply-reset", "apply-500", "500", "html", "412", "429", "apply-204"]
+
+    def story(number: int) -> dict[str, object]:
+        customer = customers[number % 3]
+        wish = {"customer_id": customer, "add_cents": 1 + number}
+        while (answer := target.dry_run(**wish)).status_code != 200:
+            assert answer.status_code == 502  # a fault that was meant for somebody else
+        plan = dict(answer.json())
+        for _ in range(4):
+            api.arm(write=chance.choice(faults), read=chance.choice(["", "", "", "500"]))
+            if target.commit(plan, f"idem_story_{number}").status_code in (200, 409, 422):
+                break
+            if chance.random() < 0.2:
+                api.move(customer, name=f"Ada {number}")
+        return plan
+
+    with ThreadPoolExecutor(3) as pool:
+        plans = list(pool.map(story, range(36)))
+    api.arm()
+    written = Counter(w["sent"]["changed_by"] for each in customers for w in api.writes(each))
+    told = {str(plan["plan_id"]): target.read(plan)["status"] for plan in plans}
+    assert max(written.values()) == 1
+    assert all(written[name] == 1 for name, status in told.items() if status == "applied")
+    assert all(written[name] == 0 for name, status in told.items() if status == "not_applied")
+    assert Counter(told.values()).keys() >= {"applied", "not_applied"}
