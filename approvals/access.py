@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, Group, User
 from django.db import models
 from django.db.models import Exists, OuterRef, Q
+from django.utils.translation import gettext as _
 
 from audit.statements import Slot, Statement
 from plans.models import Agent, Intent, Plan
@@ -125,9 +126,11 @@ def objection(user: Visitor, plan: Plan | Intent) -> str | None:
     """
     person: Any = user.pk and _AS_OF_NOW.first(person=user.pk, target=plan.target_id)
     if not person:
-        return "You are not signed in."
+        return _("You are not signed in.")
     if plan.agent.owner_id == user.pk:
-        return f"You own {plan.agent.name}; its owner does not decide on its plans."
+        return _("You own {agent}; its owner does not decide on its plans.").format(
+            agent=plan.agent.name
+        )
     if not person.reviews:
-        return f"You are not in a group that reviews {plan.target.name}."
+        return _("You are not in a group that reviews {target}.").format(target=plan.target.name)
     return None

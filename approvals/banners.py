@@ -7,14 +7,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
+
 from approvals import revisions
 from approvals.models import Decision
 from approvals.rendering import MISSING, prose, show
-from approvals.revisions import Moved, clock_time
+from approvals.revisions import Moved
+from audit.templatetags.times import clock
 from plans.models import Attempt, Intent, Plan, Replan
 from plans.status import REPLANNED, Status
 
-NOTHING_APPLIED: Final = "Nothing was applied."
+Verdict = Decision.Verdict
+NOTHING_APPLIED: Final = gettext_lazy("Nothing was applied.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,10 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Banner:
-    """`tone` is a class with a word of its own in `heading`; colour alone says nothing."""
+    """`tone` is a class with a word of its own in `heading`; colour alone says nothing.
+
+    Texts are HTML where they hold a time, else plain: the template escapes what is not safe.
+    """
 
     tone: str
     heading: str
@@ -53,160 +62,179 @@ def banner(state: State) -> Banner | None:
     return Banner(found.tone, found.heading, [*found.lines, *_what_now(state)], found.moved)
 
 
+def _say(plan: Plan, text: str, **more: object) -> str:
+    """A sentence about the plan, with what its slots stand for."""
+    known = {"target": plan.target.name, "agent": plan.agent.name, "at": clock(plan.closed_at)}
+    return format_html(text, **(known | more))
+
+
 def _what_now(state: State) -> list[str]:
     """After a death: the successor is linked by the page; without one, who makes it."""
     plan, replan = state.plan, state.replan
     if state.successor or not plan.is_terminal or plan.status == Status.COMMITTED:
         return []
     if plan.intent.status == Intent.Status.SETTLED:
-        return [f"There is nothing left to change: {prose(plan.intent.closed_reason)}"]
+        why = prose(plan.intent.closed_reason)
+        return [_say(plan, _("There is nothing left to change: {why}"), why=why)]
     if plan.intent.status == Intent.Status.ABANDONED:
-        return ["The intent behind it was given up; it is not planned again."]
+        return [_("The intent behind it was given up; it is not planned again.")]
     if plan.intent.status == Intent.Status.PARKED:
-        return ["Parked: it is planned again as soon as a reviewer opens it."]
+        return [_("Parked: it is planned again as soon as a reviewer opens it.")]
     if replan is None or replan.status not in Replan.WAITING:
-        return [] if plan.status not in REPLANNED else ["It is being planned again."]
+        return [] if plan.status not in REPLANNED else [_("It is being planned again.")]
     if replan.mode == "agent":
-        return [f"{plan.agent.name} has been asked for a new plan."]
-    failed = f" The last try failed: {prose(replan.last_error)}." if replan.last_error else ""
-    return [f"It is being planned again with the same inputs.{failed}"]
+        return [_say(plan, _("{agent} has been asked for a new plan."))]
+    if not replan.last_error:
+        return [_("It is being planned again with the same inputs.")]
+    text = _("It is being planned again with the same inputs. The last try failed: {fault}.")
+    return [_say(plan, text, fault=prose(replan.last_error))]
 
 
 def _verifying(state: State) -> Banner:
-    target, tries = state.plan.target.name, state.plan.verify_tries
-    lines = [f"It can be decided as soon as {target} has confirmed it by its plan ID."]
+    plan, tries = state.plan, state.plan.verify_tries
+    lines = [_("It can be decided as soon as {target} has confirmed it by its plan ID.")]
     if tries:
-        lines.append(f"{target} could not be read {tries} times; it is tried until it expires.")
-    return Banner("info", f"Being read back from {target}", lines)
+        lines.append(_("{target} could not be read {tries} times; it is tried until it expires."))
+    heading = _say(plan, _("Being read back from {target}"))
+    return Banner("info", heading, [_say(plan, line, tries=tries) for line in lines])
 
 
 def _approved(state: State) -> Banner:
-    plan, line = state.plan, "The commit leaves now."
+    plan, line = state.plan, _("The commit leaves now.")
     if state.stopped:
-        line = "Sending is stopped for everything: it waits, and expires if that lasts too long."
+        line = _("Sending is stopped for everything: it waits, and expires if that lasts too long.")
     elif plan.target.circuit_opened_at:
         why = prose(plan.target.circuit_reason)
-        line = f"Sending to {plan.target.name} is held: {why}. An operator can try again."
-    return Banner("info", _by(state, "Approved", "approve"), [line])
+        held = _("Sending to {target} is held: {why}. An operator can try again.")
+        line = _say(plan, held, why=why)
+    return Banner("info", _by(state, Verdict.APPROVE), [line])
 
 
 def _committing(state: State) -> Banner:
     plan = state.plan
     last = state.attempts[-1] if state.attempts else None
     if last and last.outcome in (Attempt.Outcome.NOT_SENT, Attempt.Outcome.RETRY_LATER):
-        why = "could not be reached" if last.outcome == "not_sent" else "asked to come back later"
-        due = clock_time(plan.next_attempt_at)
-        line = f"{plan.target.name} {why}; next try at {due} with the same key."
+        unreached = last.outcome == Attempt.Outcome.NOT_SENT
+        why = _("could not be reached") if unreached else _("asked to come back later")
+        text = _("{target} {why}; next try at {due} with the same key.")
         if state.stopped:
-            line = f"{plan.target.name} {why}; sending is stopped, so it waits."
+            text = _("{target} {why}; sending is stopped, so it waits.")
+        line = _say(plan, text, why=why, due=clock(plan.next_attempt_at))
     else:
-        line = (
-            f"Sent to {plan.target.name}{_after_approval(plan, plan.first_sent_at)}; no answer yet."
-        )
-    return Banner("info", _by(state, "Approved", "approve"), [line])
+        after = _after_approval(plan, plan.first_sent_at)
+        line = _say(plan, _("Sent to {target}{after}; no answer yet."), after=after)
+    return Banner("info", _by(state, Verdict.APPROVE), [line])
 
 
 def _unknown(state: State) -> Banner:
     plan = state.plan
     resends = plan.target.idempotency and not state.stopped
-    again = "retrying with the same key" if resends else "reading its state"
+    again = _("retrying with the same key") if resends else _("reading its state")
     lines = [
-        f"Not confirmed yet; {again}.",
-        f"{plan.target.name} may have applied it or not. It is never sent under a second key.",
+        _say(plan, _("Not confirmed yet; {again}."), again=again),
+        _say(plan, _("{target} may have applied it or not. It is never sent under a second key.")),
     ]
-    return Banner("warn", "Not confirmed yet", lines)
+    return Banner("warn", _("Not confirmed yet"), lines)
 
 
 def _unresolved(state: State) -> Banner:
-    target = state.plan.target.name
-    lines = [f"{target} may have applied it or not. Look at {target}, then say what you found."]
-    return Banner("bad", "Nobody knows whether it was applied", lines)
+    text = _("{target} may have applied it or not. Look at {target}, then say what you found.")
+    return Banner("bad", _("Nobody knows whether it was applied"), [_say(state.plan, text)])
 
 
 def _committed(state: State) -> Banner:
     plan = state.plan
-    lines = [f"{plan.target.name} applied it{_after_approval(plan, plan.closed_at)}."]
+    after, number = _after_approval(plan, plan.closed_at), len(state.attempts)
+    lines = [_say(plan, _("{target} applied it{after}."), after=after)]
     if plan.applied_out_of_band:
-        lines.append("It had been applied before our first attempt, by somebody else.")
-    if len(state.attempts) > 1:
-        lines.append(f"{len(state.attempts)} attempts, all with the same key, applied once.")
-    return Banner("good", f"Committed at {clock_time(plan.closed_at)}", lines)
+        lines.append(_("It had been applied before our first attempt, by somebody else."))
+    if number > 1:
+        text = _("{number} attempts, all with the same key, applied once.")
+        lines.append(_say(plan, text, number=number))
+    return Banner("good", _say(plan, _("Committed at {at}")), lines)
 
 
 def _rejected(state: State) -> Banner:
-    decision = state.last(Decision.Verdict.REJECT)
+    decision = state.last(Verdict.REJECT)
     if decision:
-        heading = _by(state, "Rejected", Decision.Verdict.REJECT)
-        return Banner("bad", heading, [*_note(decision), NOTHING_APPLIED])
-    return Banner("bad", f"Withdrawn at {clock_time(state.plan.closed_at)}", [NOTHING_APPLIED])
+        heading = _by(state, Verdict.REJECT)
+        return Banner("bad", heading, [*_note(decision), str(NOTHING_APPLIED)])
+    return Banner("bad", _say(state.plan, _("Withdrawn at {at}")), [str(NOTHING_APPLIED)])
 
 
 def _changes_requested(state: State) -> Banner:
-    decision = state.last(Decision.Verdict.REQUEST_CHANGES)
-    heading = _by(state, "Changes requested", Decision.Verdict.REQUEST_CHANGES)
-    return Banner("warn", heading, [*(_note(decision) if decision else []), NOTHING_APPLIED])
+    decision = state.last(Verdict.REQUEST_CHANGES)
+    note = _note(decision) if decision else []
+    return Banner("warn", _by(state, Verdict.REQUEST_CHANGES), [*note, str(NOTHING_APPLIED)])
 
 
 def _expired(state: State) -> Banner:
-    what = "could be sent" if state.plan.approved_at else "was decided"
-    lines = [f"Its time was over before it {what}. {NOTHING_APPLIED}"]
-    return Banner("warn", f"Expired at {clock_time(state.plan.closed_at)}", lines)
+    line = _("Its time was over before it was decided.")
+    if state.plan.approved_at:
+        line = _("Its time was over before it could be sent.")
+    lines = [f"{line} {NOTHING_APPLIED}"]
+    return Banner("warn", _say(state.plan, _("Expired at {at}")), lines)
 
 
 def _conflicted(state: State) -> Banner:
     plan = state.plan
     moved = revisions.moved(plan)
-    line = f"{plan.target.name} refused it, because what it was planned from has changed. "
-    heading = f"The world moved: conflicted at {clock_time(plan.closed_at)}"
-    return Banner("warn", heading, [line + NOTHING_APPLIED], moved)
+    text = _("{target} refused it, because what it was planned from has changed. {nothing}")
+    heading = _say(plan, _("The world moved: conflicted at {at}"))
+    return Banner("warn", heading, [_say(plan, text, nothing=NOTHING_APPLIED)], moved)
 
 
 def _stale(state: State) -> Banner:
-    line = f"Something that it covers was written since it was planned. {NOTHING_APPLIED}"
-    return Banner("warn", f"Stale since {clock_time(state.plan.closed_at)}", [line])
+    line = _("Something that it covers was written since it was planned.")
+    heading = _say(state.plan, _("Stale since {at}"))
+    return Banner("warn", heading, [f"{line} {NOTHING_APPLIED}"])
 
 
 def _superseded(state: State) -> Banner:
-    line = f"A newer plan has taken its place. {NOTHING_APPLIED}"
-    return Banner("info", f"Superseded at {clock_time(state.plan.closed_at)}", [line])
+    line = _("A newer plan has taken its place.")
+    heading = _say(state.plan, _("Superseded at {at}"))
+    return Banner("info", heading, [f"{line} {NOTHING_APPLIED}"])
 
 
 def _abandoned(state: State) -> Banner:
     plan = state.plan
     why = f" ({prose(plan.intent.closed_reason)})" if plan.intent.closed_reason else ""
-    heading = f"Abandoned at {clock_time(plan.closed_at)}"
-    return Banner("info", heading, [f"Nobody wants it any more{why}. {NOTHING_APPLIED}"])
+    text = _("Nobody wants it any more{why}. {nothing}")
+    lines = [_say(plan, text, why=why, nothing=NOTHING_APPLIED)]
+    return Banner("info", _say(plan, _("Abandoned at {at}")), lines)
 
 
 def _mismatched(state: State) -> Banner:
     plan = state.plan
-    lines = [f"What {plan.agent.name} submitted is not what {plan.target.name} holds."]
-    lines += [_mismatch(item) for item in plan.mismatches]
-    return Banner("bad", "The agent's plan is not the target's plan", [*lines, NOTHING_APPLIED])
+    lines = [_say(plan, _("What {agent} submitted is not what {target} holds."))]
+    lines += [*map(_mismatch, plan.mismatches), str(NOTHING_APPLIED)]
+    return Banner("bad", _("The agent's plan is not the target's plan"), lines)
 
 
 def _failed(state: State) -> Banner:
     plan, problem = state.plan, state.plan.problem or {}
     told = [prose(str(problem[name])) for name in ("status", "code", "detail") if problem.get(name)]
-    words = f"{plan.target.name} refused it: {' · '.join(told)}." if told else ""
-    lines = [words or f"{plan.target.name} did not apply it.", NOTHING_APPLIED]
-    return Banner("bad", f"Failed at {clock_time(plan.closed_at)}", lines)
+    text = _("{target} refused it: {told}.") if told else _("{target} did not apply it.")
+    lines = [_say(plan, text, told=" · ".join(told)), str(NOTHING_APPLIED)]
+    return Banner("bad", _say(plan, _("Failed at {at}")), lines)
 
 
 def _mismatch(item: Any) -> str:
     if not isinstance(item, dict):
         return prose(str(item))
     sent, held = (show(item.get(name, MISSING)).text for name in ("submitted", "read_back"))
-    return f"{prose(str(item.get('pointer')))}: submitted {sent}, read back {held}"
+    text, pointer = _("{pointer}: submitted {sent}, read back {held}"), item.get("pointer")
+    return text.format(pointer=prose(str(pointer)), sent=sent, held=held)
 
 
-def _by(state: State, what: str, verdict: str) -> str:
+def _by(state: State, verdict: Verdict) -> str:
     """`Approved by ada at 09:36:40`."""
     names = [d.person.get_username() for d in state.decisions if d.verdict == verdict]
     decision = state.last(verdict)
     if decision is None:
-        return what
-    return f"{what} by {', '.join(dict.fromkeys(names))} at {clock_time(decision.decided_at)}"
+        return str(_DONE[verdict])
+    who, at = ", ".join(dict.fromkeys(names)), clock(decision.decided_at)
+    return format_html(str(_DONE_BY[verdict]), who=who, at=at)
 
 
 def _note(decision: Decision) -> list[str]:
@@ -218,7 +246,19 @@ def _after_approval(plan: Plan, instant: datetime | None) -> str:
         return ""
     seconds = max(0.0, (instant - plan.approved_at).total_seconds())
     took = f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
-    return f" {took} after approval"
+    return _(" {took} after approval").format(took=took)
+
+
+_DONE: Final = {
+    Verdict.APPROVE: gettext_lazy("Approved"),
+    Verdict.REJECT: gettext_lazy("Rejected"),
+    Verdict.REQUEST_CHANGES: gettext_lazy("Changes requested"),
+}
+_DONE_BY: Final = {
+    Verdict.APPROVE: gettext_lazy("Approved by {who} at {at}"),
+    Verdict.REJECT: gettext_lazy("Rejected by {who} at {at}"),
+    Verdict.REQUEST_CHANGES: gettext_lazy("Changes requested by {who} at {at}"),
+}
 
 
 _BANNERS: Final[dict[Status, Callable[[State], Banner]]] = {

@@ -10,6 +10,7 @@ from typing import Final
 
 from django.contrib.auth.models import User
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from approvals.models import Comment
 from audit import actors
@@ -36,7 +37,9 @@ def add(person: User, plan_pk: int, text: str) -> Comment:
         if last is not None and (last.person_id, last.text) == (person.pk, text):
             return last
         if plan.comments.count() >= MOST:
-            raise InvalidField(f"A plan has at most {MOST} comments.", pointer="/comment")
+            raise InvalidField(
+                _("A plan has at most {number} comments.").format(number=MOST), pointer="/comment"
+            )
         comment = Comment.objects.create(plan=plan, person=person, text=text)
         record(Action.COMMENT_ADDED, actors.person(person), plan.subject(), {"note": text})
         hint()
@@ -53,10 +56,11 @@ def checked(text: str) -> str:
     """The text as it is stored: line feeds alone, no blanks around it. InvalidField (422)."""
     text = text.replace("\r\n", "\n").strip()
     if not text:
-        raise InvalidField("A comment needs some words.", pointer="/comment")
+        raise InvalidField(_("A comment needs some words."), pointer="/comment")
     if len(text) > LONGEST:
-        detail = f"A comment has at most {LONGEST:,} characters; this one has {len(text):,}."
+        words = _("A comment has at most {most} characters; this one has {number}.")
+        detail = words.format(most=f"{LONGEST:,}", number=f"{len(text):,}")
         raise InvalidField(detail, pointer="/comment")
     if "\x00" in text:
-        raise InvalidField("A comment cannot hold the character NUL.", pointer="/comment")
+        raise InvalidField(_("A comment cannot hold the character NUL."), pointer="/comment")
     return text

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Self
 
+from django.utils.translation import gettext as _
+
 from approvals import forms, rendering
 from approvals.papers import Papers
 from approvals.rendering import Shown
@@ -102,10 +104,12 @@ class Conversation:
         if plan.is_terminal:
             return ""
         if row.added_at > self.opened:
-            return "new since you opened this page"
+            return _("new since you opened this page")
         # Since then people decide on it, in this round.
         if plan.status == Status.PENDING and row.added_at > plan.status_at:
-            return "new since it waits again" if plan.round > 1 else "new since it began to wait"
+            if plan.round > 1:
+                return _("new since it waits again")
+            return _("new since it began to wait")
         return ""
 
     @property
@@ -118,7 +122,7 @@ class Conversation:
         late = sum(row.added_at > self.opened for row in self.papers.evidence_rows)
         others = (row for row in self.papers.comments if row.person_id != self.papers.person.pk)
         said = sum(row.written_at > self.opened for row in others)
-        told = [(late, "piece of evidence", "pieces of evidence", "evidence")]
+        told = [(late, _("piece of evidence"), _("pieces of evidence"), "evidence")]
         told += [(said, "comment", "comments", "conversation")]
         return [(f"{n} {one if n == 1 else many}", at) for n, one, many, at in told if n]
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
+from django.utils.translation import gettext as _
+
 from approvals import banners, changes, forms, lookalikes, rendering, revisions, steering
 from approvals.conversation import Conversation
 from approvals.papers import Papers
@@ -66,7 +68,9 @@ class Dossier:
     def banner(self) -> banners.Banner | None:
         if self.papers.closing:
             return banners.Banner(
-                "warn", "Its time is over", ["Nothing was applied. It is being planned again."]
+                "warn",
+                _("Its time is over"),
+                [_("Nothing was applied. It is being planned again.")],
             )
         state = banners.State(
             self.papers.plan,
@@ -101,7 +105,7 @@ class Dossier:
         """What the old values are called: as things are, or as they were before it was sent."""
         plan = self.papers.plan
         over = plan.is_terminal or plan.status in (Status.UNKNOWN, Status.UNRESOLVED)
-        return "Before" if over else "Now"
+        return _("Before") if over else _("Now")
 
     @property
     def no_ops(self) -> int:

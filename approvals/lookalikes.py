@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import idna
+from django.utils.translation import gettext as _
 
 from audit.safe_text import is_deceptive, visible
 
@@ -51,15 +52,15 @@ class Badge:
 def badges(text: str, *, identifier: bool = False) -> tuple[Badge, ...]:
     """What a reader cannot see in a text. Identifiers are expected to be plain ASCII."""
     if text.isascii():
-        return (Badge("punycode host"),) if "xn--" in text else ()
+        return (Badge(_("punycode host")),) if "xn--" in text else ()
     found = [_hidden(text), *_hosts(text), _digits(text), _marks(text)]
     foreign = [chunk for chunk in _CHUNK.findall(text) if _is_mixed(chunk)]
     if foreign:
-        found.append(Badge("mixed scripts", _code_points("".join(foreign))))
+        found.append(Badge(_("mixed scripts"), _code_points("".join(foreign))))
     elif identifier:
-        found.append(Badge("not plain ASCII", _code_points(text)))
+        found.append(Badge(_("not plain ASCII"), _code_points(text)))
     elif twins := [chunk for chunk in _CHUNK.findall(text) if _is_twin(chunk)]:
-        found.append(Badge("looks Latin", _code_points("".join(twins))))
+        found.append(Badge(_("looks Latin"), _code_points("".join(twins))))
     return tuple(badge for badge in found if badge)
 
 
@@ -69,7 +70,8 @@ def same_look(before: str, after: str) -> str:
         return ""
     pairs = enumerate(zip(before, after, strict=False))
     at = next((n for n, (left, right) in pairs if left != right), min(len(before), len(after)))
-    return f"looks the same, differs at character {at + 1} ({_at(before, at)}, {_at(after, at)})"
+    text = _("looks the same, differs at character {number} ({before}, {after})")
+    return text.format(number=at + 1, before=_at(before, at), after=_at(after, at))
 
 
 def punycoded(text: str) -> str:
@@ -79,23 +81,26 @@ def punycoded(text: str) -> str:
 
 def _hidden(text: str) -> Badge | None:
     hidden = [c for c in text if c not in "\n\t\r" and is_deceptive(c)]
-    return Badge("hidden characters", _code_points("".join(hidden))) if hidden else None
+    return Badge(_("hidden characters"), _code_points("".join(hidden))) if hidden else None
 
 
 def _marks(text: str) -> Badge | None:
     """The signs by which a page writes what cannot be seen, written by somebody else."""
     written = [mark for mark in "⟨⟩␣⏎" if mark in text]
-    return Badge("writes our marks itself", " ".join(written)) if written else None
+    return Badge(_("writes our marks itself"), " ".join(written)) if written else None
 
 
 def _hosts(text: str) -> list[Badge]:
     written = [host for host in _HOST.findall(text) if not host.isascii()]
-    return [Badge("host in punycode", f"written {visible(host)}") for host in written]
+    return [
+        Badge(_("host in punycode"), _("written {host}").format(host=visible(host)))
+        for host in written
+    ]
 
 
 def _digits(text: str) -> Badge | None:
     digits = [c for c in text if c.isdigit() and not c.isascii()]
-    return Badge("foreign digits", _code_points("".join(digits))) if digits else None
+    return Badge(_("foreign digits"), _code_points("".join(digits))) if digits else None
 
 
 def _ascii_host(host: str) -> str:
@@ -153,7 +158,7 @@ def _code_points(text: str) -> str:
     foreign = [c for c in dict.fromkeys(text) if not c.isascii()]
     named = ", ".join(_named(foreign[:_CODE_POINTS_NAMED]))
     rest = len(foreign) - _CODE_POINTS_NAMED
-    return f"{named} and {rest} more" if rest > 0 else named
+    return _("{named} and {rest} more").format(named=named, rest=rest) if rest > 0 else named
 
 
 def _named(characters: Iterable[str]) -> list[str]:
@@ -161,4 +166,4 @@ def _named(characters: Iterable[str]) -> list[str]:
 
 
 def _at(text: str, index: int) -> str:
-    return f"U+{ord(text[index]):04X}" if index < len(text) else "the end"
+    return f"U+{ord(text[index]):04X}" if index < len(text) else _("the end")

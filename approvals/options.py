@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from django.utils.translation import gettext as _
+
 from approvals.models import Decision
 from approvals.oversight import denied_words
 from approvals.papers import Papers
@@ -29,7 +31,9 @@ class Options:
         plan = self.papers.plan
         if plan.verified or plan.target.allow_unverified:
             return ""
-        return f"{plan.target.name} does not allow plans to be approved that it cannot confirm."
+        return _("{target} does not allow plans to be approved that it cannot confirm.").format(
+            target=plan.target.name
+        )
 
     @property
     def denied(self) -> str:
@@ -124,5 +128,7 @@ class Options:
         if not over or not self.moving:
             return ""
         if self.papers.replan is not None and self.papers.replan.mode == "agent":
-            return f"{self.papers.plan.agent.name} was asked for a fresh plan: it is shown here."
-        return "A fresh plan is being made: it is shown here."
+            return _("{agent} was asked for a fresh plan: it is shown here.").format(
+                agent=self.papers.plan.agent.name
+            )
+        return _("A fresh plan is being made: it is shown here.")

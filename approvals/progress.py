@@ -11,6 +11,7 @@ from typing import Final
 from django.contrib.auth.models import User
 from django.db.models import BigIntegerField, Exists, F, Q, QuerySet
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from approvals.models import Decision
 from audit.models import ClockTimestamp
@@ -140,50 +141,54 @@ def _is_held(plan: Plan, status: Status) -> bool:
 
 def _while_held(status: Status) -> str:
     if status == Status.UNKNOWN:
-        return "not confirmed yet, and not retried while sending is stopped"
-    return "approved, waits: sending is stopped"
+        return _("not confirmed yet, and not retried while sending is stopped")
+    return _("approved, waits: sending is stopped")
 
 
 def _sentence(plan: Plan, status: Status) -> str:
-    target = plan.target.name
+    meanwhile = _("it is being planned again")
     match status:
-        case Status.PENDING | Status.CHANGES_REQUESTED | Status.REJECTED:
+        case Status.PENDING | Status.REJECTED:
             return _of_step(plan, status)
+        case Status.CHANGES_REQUESTED:
+            text, meanwhile = _("changes requested: {next}"), _("the agent is asked to plan again")
         case Status.COMMITTED:
-            return f"committed{_after(plan, plan.closed_at)}"
+            text = _("committed{after}")
         case Status.APPROVED:
-            return f"approved, about to be sent to {target}"
+            text = _("approved, about to be sent to {target}")
         case Status.COMMITTING:
-            return f"sent to {target}{_after(plan, plan.first_sent_at)}"
+            text = _("sent to {target}{after}")
         case Status.UNKNOWN:
-            return "not confirmed yet, retrying with the same key"
+            text = _("not confirmed yet, retrying with the same key")
         case Status.UNRESOLVED:
-            return f"not confirmed: look at {target}"
+            text = _("not confirmed: look at {target}")
         case Status.CONFLICTED:
-            return f"not applied, the world moved: {_what_follows(plan)}"
+            text = _("not applied, the world moved: {next}")
         case Status.FAILED:
-            return f"not applied: {target} refused it"
+            text = _("not applied: {target} refused it")
         case Status.EXPIRED:
-            return f"not applied, its time ran out: {_what_follows(plan)}"
+            text = _("not applied, its time ran out: {next}")
         case _:
-            return f"not applied, something wrote to it first: {_what_follows(plan)}"
+            text = _("not applied, something wrote to it first: {next}")
+    after = _after(plan, plan.closed_at if status == Status.COMMITTED else plan.first_sent_at)
+    follows = _what_follows(plan) or meanwhile
+    return text.format(target=plan.target.name, after=after, next=follows)
 
 
 def _of_step(plan: Plan, status: Status) -> str:
     """A decision after which nothing is sent, or nothing yet."""
     if status == Status.PENDING:
-        return f"approved, {plan.approvals_given} of {plan.approvals_required}: not sent yet"
-    if status == Status.REJECTED:
-        return "rejected, nothing is applied"
-    return f"changes requested: {_what_follows(plan, 'the agent is asked to plan again')}"
+        text = _("approved, {given} of {required}: not sent yet")
+        return text.format(given=plan.approvals_given, required=plan.approvals_required)
+    return _("rejected, nothing is applied")
 
 
-def _what_follows(plan: Plan, meanwhile: str = "it is being planned again") -> str:
-    """Only what is so: its successor by now, or the work on one."""
+def _what_follows(plan: Plan) -> str:
+    """Its successor, once there is one."""
     successor: Plan | None = getattr(plan, "replaced_by", None)
     if successor is None:
-        return meanwhile
-    return f"revision {successor.revision} took its place"
+        return ""
+    return _("revision {number} took its place").format(number=successor.revision)
 
 
 def _after(plan: Plan, instant: datetime | None) -> str:
@@ -192,5 +197,5 @@ def _after(plan: Plan, instant: datetime | None) -> str:
         return ""
     milliseconds = max(0, round((instant - plan.approved_at).total_seconds() * 1000))
     if milliseconds < 1000:
-        return f", {milliseconds} ms after approval"
-    return f", {milliseconds / 1000:.1f} s after approval"
+        return _(", {number} ms after approval").format(number=milliseconds)
+    return _(", {number} s after approval").format(number=f"{milliseconds / 1000:.1f}")

@@ -11,6 +11,8 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Final, cast
 
+from django.utils.translation import gettext as _
+
 from approvals.formats import formatted
 from approvals.lookalikes import Badge, badges, punycoded
 from audit.safe_text import visible
@@ -55,18 +57,20 @@ class Shown:
     def size(self) -> str:
         """How much there is to open, in words."""
         lines = self.text.count("\n") + 1
-        of_lines = f" in {lines} lines" if lines > 1 else ""
-        return f"{len(self.text):,} characters{of_lines}"
+        characters = f"{len(self.text):,}"
+        if lines == 1:
+            return _("{number} characters").format(number=characters)
+        return _("{number} characters in {lines} lines").format(number=characters, lines=lines)
 
 
 def show(value: JsonValue | Missing, spec: str = "", *, identifier: bool = False) -> Shown:
     """One value in full, with its format if it fits and with what one cannot see in it."""
     if isinstance(value, Missing):
-        return Shown("not given", kind="missing")
+        return Shown(_("not given"), kind=_("missing"))
     if value is None:
-        return Shown("null", kind="no value")
+        return Shown("null", kind=_("no value"))
     if isinstance(value, bool):
-        return Shown(json.dumps(value), kind="true or false")
+        return Shown(json.dumps(value), kind=_("true or false"))
     text = formatted(value, spec) if spec else None
     if text is not None:
         return Shown(text, raw=_plain(value))
@@ -74,7 +78,7 @@ def show(value: JsonValue | Missing, spec: str = "", *, identifier: bool = False
         return _string(value, identifier)
     if isinstance(value, dict | list):
         text = _tree(value)
-        return Shown(text, kind="structure", badges=badges(_all_text(value)))
+        return Shown(text, kind=_("structure"), badges=badges(_all_text(value)))
     return Shown(_plain(value))
 
 
@@ -91,7 +95,8 @@ def name(text: object) -> Shown:
 def prose(text: str) -> str:
     """Somebody's words over several lines; a screenful of empty lines shrinks to its count."""
     text = text.replace("\r\n", "\n")
-    marked = _MANY_LINE_ENDS.sub(lambda m: f"\n⟨{len(m[0])} line ends⟩\n", text)
+    words = _("⟨{count} line ends⟩")
+    marked = _MANY_LINE_ENDS.sub(lambda m: f"\n{words.format(count=len(m[0]))}\n", text)
     return visible(marked, lines=True)
 
 
@@ -126,7 +131,7 @@ def _string(text: str, identifier: bool) -> Shown:
     shown = _marked(punycoded(text))
     found = badges(text, identifier=identifier)
     if not identifier and _AMBIGUOUS.fullmatch(text):
-        return Shown(f'"{shown}"', kind="text", badges=found)
+        return Shown(f'"{shown}"', kind=_("text"), badges=found)
     return Shown(shown, badges=found)
 
 

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.utils.html import format_html
+from django.utils.translation import gettext as _
+
 from approvals import changes, rendering, titles
 from approvals.models import Decision
 from approvals.rendering import MISSING, Missing, Shown
 from audit import phrases
+from audit.templatetags.times import clock
 from plans.models import Plan, Replan
 from plans.problem import Problem
 from plans.status import Status
@@ -111,25 +115,26 @@ def differences(old: Plan, new: Plan) -> list[Difference]:
 
 def cause(dead: Plan, successor: Plan) -> Cause:
     """Why this revision is not the one to decide on, in words."""
-    number, target = f"revision {dead.revision}", dead.target.name
+    text, more = _("Revision {number} is {status}."), {"status": dead.get_status_display()}
     match dead.status:
         case Status.CONFLICTED:
             return _conflict(dead)
         case Status.EXPIRED:
-            what = "sent" if dead.approved_at else "decided"
-            when = clock_time(dead.closed_at or dead.expires_at)
-            return Cause([], f"Revision {dead.revision} expired before it was {what} ({when}).")
+            text = _("Revision {number} expired before it was decided ({at}).")
+            if dead.approved_at:
+                text = _("Revision {number} expired before it was sent ({at}).")
+            more = {"at": clock(dead.closed_at or dead.expires_at)}
         case Status.STALE:
-            return Cause([], f"{_capital(number)} became stale: what it covers was written since.")
+            text = _("Revision {number} became stale: what it covers was written since.")
         case Status.CHANGES_REQUESTED | Status.REJECTED:
             return Cause([], _verdict(dead))
         case Status.FAILED:
             told = (dead.problem or {}).get("detail") or ""
-            return Cause([], f"{target} refused {number}. {rendering.prose(str(told))}".strip())
+            text, more = _("{target} refused revision {number}."), {}
+            return Cause([], f"{_say(dead, text)} {rendering.prose(str(told))}".strip())
         case Status.SUPERSEDED:
             return Cause([], _superseded(dead, successor))
-        case _:
-            return Cause([], f"{_capital(number)} is {dead.get_status_display()}.")
+    return Cause([], _say(dead, text, **more))
 
 
 def moved(plan: Plan) -> list[Moved]:
@@ -138,19 +143,22 @@ def moved(plan: Plan) -> list[Moved]:
     return [_moved(plan, item) for item in changed if isinstance(item, dict)]
 
 
-def clock_time(instant: datetime | None) -> str:
-    """`09:31:12`; pages say once that times are UTC."""
-    return f"{instant:%H:%M:%S}" if instant else ""
+def _say(dead: Plan, text: str, **more: object) -> str:
+    """A sentence about a revision, as HTML: it may hold a time."""
+    return format_html(text, number=dead.revision, target=dead.target.name, **more)
 
 
 def _conflict(dead: Plan) -> Cause:
     """Goes on from the moved fields: `… after revision 1 was planned at 09:31:12, so …`."""
     status = (dead.problem or {}).get("status") or 409
-    planned = clock_time(_planned_at(dead))
-    since = f"after revision {dead.revision} was planned at {planned}"
-    refused = f"so {dead.target.name} refused it ({status})."
     fields = moved(dead)
-    return Cause(fields, f"{since}, {refused}" if fields else f"Something moved {since}, {refused}")
+    text = _(
+        "Something moved after revision {number} was planned at {at}, so {target} refused it "
+        "({status})."
+    )
+    if fields:
+        text = _("after revision {number} was planned at {at}, so {target} refused it ({status}).")
+    return Cause(fields, _say(dead, text, at=clock(_planned_at(dead)), status=status))
 
 
 def _planned_at(plan: Plan) -> datetime:
@@ -185,7 +193,7 @@ def _field_of(plan: Plan, path: str) -> str:
 def _verdict(dead: Plan) -> str:
     last = max(dead.decisions.all(), key=lambda d: d.pk, default=None)
     if last is None or last.verdict == Decision.Verdict.APPROVE:
-        return f"Revision {dead.revision} was closed by a person."
+        return _say(dead, _("Revision {number} was closed by a person."))
     note = f": “{rendering.prose(last.note)}”" if last.note else "."
     return f"{last.person.get_username()} {last.get_verdict_display()}{note}"
 
@@ -193,23 +201,28 @@ def _verdict(dead: Plan) -> str:
 def _superseded(dead: Plan, successor: Plan) -> str:
     replan = _replan_of(successor)
     if replan and replan.cause == Replan.Cause.PERSON:
-        return f"A reviewer asked for a fresh plan while revision {dead.revision} was waiting."
+        text = _("A reviewer asked for a fresh plan while revision {number} was waiting.")
+        return _say(dead, text)
     if replan and replan.cause == Replan.Cause.OPENED:
         left = phrases.time_left((dead.decide_by - replan.created_at).total_seconds())
-        opened = f"A reviewer opened revision {dead.revision} with {left} left"
-        return f"{opened}, so the app made a fresh plan."
-    return f"{successor.agent.name} replaced revision {dead.revision} while it was waiting."
+        text = _(
+            "A reviewer opened revision {number} with {left} left, so the app made a fresh plan."
+        )
+        return _say(dead, text, left=left)
+    text = _("{agent} replaced revision {number} while it was waiting.")
+    return _say(dead, text, agent=successor.agent.name)
 
 
 def _again(dead: Plan, plan: Plan) -> str:
     """`Re-planned at once`, or how long it took."""
     if dead.closed_at is None:
-        return "Planned again"
+        return _("Planned again")
     took = plan.received_at - dead.closed_at
     if took <= AT_ONCE:
-        return "Re-planned at once"
+        return _("Re-planned at once")
     minutes, seconds = divmod(int(took.total_seconds()), 60)
-    return f"Re-planned {f'{minutes} min' if minutes else f'{seconds} s'} later"
+    text = f"{minutes} min" if minutes else f"{seconds} s"
+    return _("Re-planned {took} later").format(took=text)
 
 
 def _replan_of(plan: Plan) -> Replan | None:
@@ -259,14 +272,13 @@ def _elsewhere(old: Plan, new: Plan) -> list[str]:
     """Differences outside the list of changes, in words."""
     found = []
     if bytes(old.inputs) != bytes(new.inputs):
-        found.append("The agent's inputs are not the same.")
+        found.append(_("The agent's inputs are not the same."))
     if old.risk != new.risk:
-        found.append(f"The risk is now {new.risk}, it was {old.risk}.")
+        risks = {"now": _(new.risk), "was": _(old.risk)}
+        found.append(_("The risk is now {now}, it was {was}.").format(**risks))
     if old.verified != new.verified and new.verification != Plan.Verification.WAITING:
-        state = "read back" if new.verified else "not verified"
-        found.append(f"This revision is {state}, the earlier one was not.")
+        line = _("This revision is not verified, the earlier one was not.")
+        found.append(
+            _("This revision is read back, the earlier one was not.") if new.verified else line
+        )
     return found
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

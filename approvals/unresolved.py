@@ -10,6 +10,9 @@ from urllib.parse import urlencode
 
 from django.contrib.auth.models import User
 from django.db.models import Q
+from django.utils.functional import Promise
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as words
 
 from approvals import queue
 from approvals.changes import Change, changes
@@ -21,15 +24,24 @@ PAGE: Final = 20
 # Large, and of no use to who looks into an outcome.
 UNREAD: Final = ("token", "commit_body", "document", "inputs", "demands", "result")
 # What the target says of the plan when it is read now, and how much that is worth (T-8).
-READINGS: Final[dict[str, tuple[str, str]]] = {
-    ReadKind.APPLIED: ("good", "says that it is applied"),
-    ReadKind.NOT_APPLIED: ("info", "says that it is not applied, and that it never will be"),
-    ReadKind.EXPIRED: ("info", "says that it expired without being applied"),
-    ReadKind.PARTLY_APPLIED: ("bad", "says that only a part of it is applied"),
-    ReadKind.IN_PROGRESS: ("warn", "says that it is still at work on it"),
-    ReadKind.OPEN: ("warn", "says that nothing has come of it yet, which proves nothing"),
-    ReadKind.MISSING: ("warn", "does not know this plan, or not any more, which proves nothing"),
-    ReadKind.UNREADABLE: ("warn", "gave no answer that can be read"),
+READINGS: Final[dict[str, tuple[str, Promise]]] = {
+    ReadKind.APPLIED: ("good", words("says that it is applied")),
+    ReadKind.NOT_APPLIED: (
+        "info",
+        words("says that it is not applied, and that it never will be"),
+    ),
+    ReadKind.EXPIRED: ("info", words("says that it expired without being applied")),
+    ReadKind.PARTLY_APPLIED: ("bad", words("says that only a part of it is applied")),
+    ReadKind.IN_PROGRESS: ("warn", words("says that it is still at work on it")),
+    ReadKind.OPEN: (
+        "warn",
+        words("says that nothing has come of it yet, which proves nothing"),
+    ),
+    ReadKind.MISSING: (
+        "warn",
+        words("does not know this plan, or not any more, which proves nothing"),
+    ),
+    ReadKind.UNREADABLE: ("warn", words("gave no answer that can be read")),
 }
 
 
@@ -109,7 +121,7 @@ class Case:
     @property
     def says(self) -> str:
         """The last reading in words; empty: it was never read."""
-        return READINGS[self._kind][1] if self.plan.last_reading else ""
+        return str(READINGS[self._kind][1]) if self.plan.last_reading else ""
 
     @property
     def read_at(self) -> datetime | None:
@@ -154,9 +166,9 @@ def page(user: User, look: Look, size: int = PAGE) -> Page:
 def _barred(user: User, plan: Plan, mine: frozenset[int]) -> str:
     """In words; the finding itself asks again, in its own transaction (SEC-9)."""
     if plan.agent.owner_id == user.pk:
-        return f"You own {plan.agent.name}: somebody else has to look."
+        return _("You own {agent}: somebody else has to look.").format(agent=plan.agent.name)
     if plan.target_id not in mine:
-        return f"A reviewer of {plan.target.name} has to look."
+        return _("A reviewer of {target} has to look.").format(target=plan.target.name)
     return ""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from django.utils.translation import gettext_noop as _
+
 Kind = Literal["person", "agent", "system", "target"]
 
 
@@ -37,11 +39,11 @@ def target(pk: int, name: str) -> Actor:
 
 
 # A clock is never recorded as a person (S-2).
-CLOCK = Actor("system", "clock", "the clock")
-COMMITTER = Actor("system", "committer", "the commit worker")
-REPLANNER = Actor("system", "replanner", "the re-planner")
-VERIFIER = Actor("system", "verifier", "verification")
-DELIVERER = Actor("system", "deliverer", "webhook delivery")
-POLICIES = Actor("system", "policies", "the policies")
-OPERATOR = Actor("system", "operator", "an operator at the terminal")
-SEALER = Actor("system", "sealer", "the sealer")
+CLOCK = Actor("system", "clock", _("the clock"))
+COMMITTER = Actor("system", "committer", _("the commit worker"))
+REPLANNER = Actor("system", "replanner", _("the re-planner"))
+VERIFIER = Actor("system", "verifier", _("verification"))
+DELIVERER = Actor("system", "deliverer", _("webhook delivery"))
+POLICIES = Actor("system", "policies", _("the policies"))
+OPERATOR = Actor("system", "operator", _("an operator at the terminal"))
+SEALER = Actor("system", "sealer", _("the sealer"))

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 from django.db.models import Q, QuerySet, TextField
 from django.db.models.functions import Cast
+from django.utils.translation import gettext as _
 
 from audit.actions import Action
 from audit.models import Event
@@ -56,7 +57,7 @@ class Filters:
             errors=reader.errors,
             before=reader.read("before", _event_id),
             after=reader.read("after", _event_id),
-            intent=reader.read("intent", uuid.UUID, "is not an intent's ID"),
+            intent=reader.read("intent", uuid.UUID, _("is not an intent's ID")),
             **reader.period(),
         )
 
@@ -124,9 +125,9 @@ class _Reader:
 
     def check_text(self, name: str) -> None:
         if len(self.words[name]) > LONGEST:
-            self.errors[name] = f"is longer than {LONGEST} characters"
+            self.errors[name] = _("is longer than {number} characters").format(number=LONGEST)
         elif "\0" in self.words[name]:
-            self.errors[name] = "holds a character that no event can hold"
+            self.errors[name] = _("holds a character that no event can hold")
 
     def read[T](self, name: str, convert: Callable[[str], T], complaint: str = "") -> T | None:
         text = self.words.get(name, "")
@@ -143,20 +144,20 @@ class _Reader:
         begins, ends = self.read("from", _span), self.read("to", _span)
         since, until = begins and begins[0], ends and ends[1]
         if since and until and since >= until:
-            self.errors["to"] = "is before “from”"
+            self.errors["to"] = _("is before “from”")
         return {"since": since, "until": until}
 
 
 def _action(text: str) -> str:
     """One action, or a noun with all of its actions."""
     if text not in list(Action) and text not in NOUNS:
-        raise ValueError("is not the name of an action")
+        raise ValueError(_("is not the name of an action"))
     return text
 
 
 def _event_id(text: str) -> int:
     if not _ID.fullmatch(text):
-        raise ValueError("is not the place of a page")
+        raise ValueError(_("is not the place of a page"))
     return int(text)
 
 
@@ -164,7 +165,7 @@ def _span(text: str) -> tuple[datetime, datetime]:
     """First instant and first one after: of a day, a minute, a second or an instant, in UTC."""
     instant = _INSTANT.fullmatch(text)
     if not (instant or _DATE.fullmatch(text)):
-        raise ValueError("is not a date like 2026-03-14, or a time like 2026-03-14T09:41Z")
+        raise ValueError(_("is not a date like 2026-03-14, or a time like 2026-03-14T09:41Z"))
     if not instant:
         step = timedelta(days=1)
     elif instant[1] is None:
@@ -176,4 +177,4 @@ def _span(text: str) -> tuple[datetime, datetime]:
         found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
         return found, found + step
     except (ValueError, OverflowError):
-        raise ValueError("is no date of the calendar") from None
+        raise ValueError(_("is no date of the calendar")) from None

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, date
 from typing import Final
 
+from django.utils.translation import gettext as _
+
 from audit.actions import Action
 from audit.filters import Filters
 from audit.models import Event
@@ -36,18 +38,18 @@ class Line:
         event = self.event
         move = " → ".join(filter(None, (event.from_status, event.to_status)))
         named = {
-            "Action": event.action,
-            "Status": move,
-            "Actor": f"{event.actor_kind} {event.actor_id}",
-            "Plan ID": event.plan_id,
-            "Task": event.task_id,
-            "Agent": event.agent,
-            "Request": event.request_id,
-            "Address": event.ip or "",
-            "Details": json.dumps(event.details, ensure_ascii=False, indent=2),
+            _("Action"): event.action,
+            _("Status"): move,
+            _("Actor"): f"{event.actor_kind} {event.actor_id}",
+            _("Plan ID"): event.plan_id,
+            _("Task"): event.task_id,
+            _("Agent"): event.agent,
+            _("Request"): event.request_id,
+            _("Address"): event.ip or "",
+            _("Details"): json.dumps(event.details, ensure_ascii=False, indent=2),
         }
         if not event.details:
-            del named["Details"]
+            del named[_("Details")]
         return ((name, visible(text, lines=True)) for name, text in named.items() if text)
 
 
@@ -105,8 +107,8 @@ def _revisions(events: Iterable[Event]) -> dict[tuple[str, str], int]:
         return {}
     rows = Event.objects.filter(
         action=Action.PLAN_SUBMITTED,
-        target__in={target for target, _ in plans},
-        plan_id__in={plan_id for _, plan_id in plans},
+        target__in={target for target, _plan in plans},
+        plan_id__in={plan_id for _target, plan_id in plans},
     )
     return {
         (target, plan_id): details["revision"]

@@ -11,6 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_noop
+
 from audit.models import Event
 from audit.safe_text import visible
 
@@ -49,17 +52,20 @@ def shown(value: Any, kind: str = "value") -> Part:
 
 
 def own(text: str) -> list[Part]:
-    return [Part(text)]
+    """Words of ours, which the catalogue holds."""
+    return [Part(_(text))]
 
 
 def actor(told: Told) -> list[Part]:
     """The system's own labels are words of ours ("the clock"); all others are names."""
     event = told.event
-    return [shown(event.actor_label, "" if event.actor_kind == "system" else "name")]
+    if event.actor_kind == "system":
+        return own(event.actor_label)
+    return [shown(event.actor_label, "name")]
 
 
 def target(told: Told) -> list[Part]:
-    return [shown(told.event.target or "the target", "name" if told.event.target else "")]
+    return [shown(told.event.target or _("the target"), "name" if told.event.target else "")]
 
 
 def plan(told: Told) -> list[Part]:
@@ -69,7 +75,7 @@ def plan(told: Told) -> list[Part]:
     if event.plan_id:
         parts += [Part(" ("), shown(event.plan_id, "plan"), Part(")")]
     if told.revision is not None and told.revision > 1:
-        parts.append(Part(f", revision {told.revision}"))
+        parts.append(Part(_(", revision {number}").format(number=told.revision)))
     return parts
 
 
@@ -77,17 +83,19 @@ def intent(told: Told) -> list[Part]:
     """The logical write, which may have no plan yet."""
     event = told.event
     parts = [shown(event.title, "name")] if event.title else list(_kind_of_write(event))
-    return [*parts, Part(" for task "), shown(event.task_id, "value")] if event.task_id else parts
+    return (
+        [*parts, Part(_(" for task ")), shown(event.task_id, "value")] if event.task_id else parts
+    )
 
 
 def _kind_of_write(event: Event) -> Iterable[Part]:
     if event.operation:
-        yield Part("a ")
+        yield Part(_("a "))
         yield shown(event.operation, "name")
-        yield Part(" at ")
+        yield Part(_(" at "))
         yield shown(event.target, "name")
     else:
-        yield Part("a plan")
+        yield Part(_("a plan"))
 
 
 def task(told: Told) -> list[Part]:
@@ -95,7 +103,7 @@ def task(told: Told) -> list[Part]:
 
 
 def agent(told: Told) -> list[Part]:
-    return [shown(told.event.agent or "the agent", "name" if told.event.agent else "")]
+    return [shown(told.event.agent or _("the agent"), "name" if told.event.agent else "")]
 
 
 def note(told: Told) -> list[Part]:
@@ -140,7 +148,7 @@ def word(key: str, absent: str) -> Phrase:
 def left(told: Told) -> list[Part]:
     """How long a plan could still be decided when somebody opened it."""
     seconds = told.detail("seconds_left")
-    return own(time_left(seconds) if isinstance(seconds, int) else "little time")
+    return own(time_left(seconds) if isinstance(seconds, int) else _("little time"))
 
 
 def time_left(seconds: float) -> str:
@@ -152,7 +160,7 @@ def time_left(seconds: float) -> str:
 def _spaced(value: Any) -> Any:
     """Codes become words; what people wrote holds spaces already and stays as it is."""
     if isinstance(value, str) and " " not in value:
-        return value.replace("-", " ").replace("_", " ")
+        return _(value.replace("-", " ").replace("_", " "))
     return value
 
 
@@ -168,7 +176,7 @@ def listed(key: str, one: Callable[[Mapping[str, Any]], list[Part]], absent: str
         for item in items[:_MOST_ITEMS]:
             parts += [*own(", " if parts else ""), *one(item)]
         more = len(items) - _MOST_ITEMS
-        return [*parts, *own(f" and {more} more")] if more > 0 else parts
+        return [*parts, Part(_(" and {number} more").format(number=more))] if more > 0 else parts
 
     return phrase
 
@@ -176,20 +184,20 @@ def listed(key: str, one: Callable[[Mapping[str, Any]], list[Part]], absent: str
 def moved(item: Mapping[str, Any]) -> list[Part]:
     """refunded_cents changed 0 → 20000"""
     before, after = shown(item.get("planned")), shown(item.get("current"))
-    return [shown(item.get("path")), Part(" changed "), before, Part(" → "), after]
+    return [shown(item.get("path")), Part(_(" changed ")), before, Part(" → "), after]
 
 
 def differs(item: Mapping[str, Any]) -> list[Part]:
     """/actions/0/to: submitted 1, read back 2"""
     told, read = shown(item.get("submitted")), shown(item.get("read_back"))
-    place = shown(item.get("pointer") or "the plan")
-    return [place, Part(" was submitted as "), told, Part(" and reads "), read]
+    place = shown(item.get("pointer") or _("the plan"))
+    return [place, Part(_(" was submitted as ")), told, Part(_(" and reads ")), read]
 
 
 def configured(item: Mapping[str, Any]) -> list[Part]:
     """fresh_for_seconds 120 → 60, or credential replaced"""
     if "words" in item:
-        return [shown(item.get("key")), Part(" "), shown(item["words"], "")]
+        return [shown(item.get("key")), Part(" "), shown(_(str(item["words"])), "")]
     if "to" not in item:
         return [shown(item.get("key"))]
     before = [shown(item["from"]), Part(" → ")] if item.get("from") is not None else []
@@ -200,13 +208,21 @@ def answer(told: Told) -> list[Part]:
     """billing answered 409, or that no answer came."""
     status = told.detail("http_status")
     if status is None:
-        return [*own("no answer from "), *target(told), *own(" that says more")]
-    return [*target(told), *own(" answered "), shown(status)]
+        return [
+            *own(gettext_noop("no answer from ")),
+            *target(told),
+            *own(gettext_noop(" that says more")),
+        ]
+    return [*target(told), *own(gettext_noop(" answered ")), shown(status)]
 
 
 def duration(told: Told) -> list[Part]:
     elapsed = told.detail("elapsed_ms")
-    return own(f" after {elapsed:.0f} ms") if isinstance(elapsed, int | float) else []
+    return (
+        [Part(_(" after {number} ms").format(number=f"{elapsed:.0f}"))]
+        if isinstance(elapsed, int | float)
+        else []
+    )
 
 
 def problem(told: Told) -> list[Part]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import structlog
 from django.db import OperationalError, connection, transaction
+from django.utils.translation import gettext as _
 
 from audit.actions import Action
 from audit.actors import Actor
@@ -93,7 +94,7 @@ def ask_release(reason: str, *, actor: Actor) -> bool:
         row = _locked()
         now = clock()
         if row.stopped_at is None:
-            raise NotDecidable("Nothing is stopped.")
+            raise NotDecidable(_("Nothing is stopped."))
         if release_waits(row, now):
             return False
         _write(
@@ -118,13 +119,13 @@ def release(number: int, *, actor: Actor, may_release: Callable[[str], bool]) ->
         row = _locked()
         now = clock()
         if row.stopped_at is None:
-            raise NotDecidable("Nothing is stopped.")
+            raise NotDecidable(_("Nothing is stopped."))
         if row.number != number:
-            raise NotDecidable("It was stopped again meanwhile: read why, and ask anew.")
+            raise NotDecidable(_("It was stopped again meanwhile: read why, and ask anew."))
         if not release_waits(row, now) or not may_release(row.release_asked_by_id):
-            raise NotDecidable("Nobody who may has asked for it within the last 15 minutes.")
+            raise NotDecidable(_("Nobody who may has asked for it within the last 15 minutes."))
         if row.release_asked_by_id == actor.id:
-            raise SecondPersonRequired("You asked for it; somebody else has to confirm.")
+            raise SecondPersonRequired(_("You asked for it; somebody else has to confirm."))
         details = {"reason": row.release_reason, "asked_by": row.release_asked_by}
         _release(row, Action.EMERGENCY_RELEASED, actor, details)
 
@@ -153,9 +154,12 @@ def release_waits(row: EmergencyStop, now: Any) -> bool:
 def _reason(text: str) -> str:
     text = text.strip()
     if not text:
-        raise NoteRequired("Say why.", pointer="/reason")
+        raise NoteRequired(_("Say why."), pointer="/reason")
     if len(text) > MAX_REASON or "\x00" in text:
-        raise InvalidNote(f"A reason has at most {MAX_REASON} characters.", pointer="/reason")
+        raise InvalidNote(
+            _("A reason has at most {most} characters.").format(most=MAX_REASON),
+            pointer="/reason",
+        )
     return text
 
 

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
 from django.template.loader import render_to_string
 from django.utils.http import parse_etags
+from django.utils.translation import gettext, gettext_noop
 
 from plans.problem import Problem
 from plans.timestamps import rfc3339
@@ -25,14 +26,14 @@ _TEMPLATES: Final = {
     "database-away": "503.html",
 }
 _NEXT_STEP: Final = {
-    "wait": "Wait: people, the target or this server are at work.",
-    "done": "Nothing is left to do: it is applied.",
-    "replan": "Make a new plan.",
-    "replanning": "Wait: a new plan is being made.",
-    "stop": "Nothing more can be done here.",
-    "investigate": "Tell an operator.",
-    "fix_request": "Correct it, then try again.",
-    "retry_same": "Wait a few seconds, then do the same thing again.",
+    "wait": gettext_noop("Wait: people, the target or this server are at work."),
+    "done": gettext_noop("Nothing is left to do: it is applied."),
+    "replan": gettext_noop("Make a new plan."),
+    "replanning": gettext_noop("Wait: a new plan is being made."),
+    "stop": gettext_noop("Nothing more can be done here."),
+    "investigate": gettext_noop("Tell an operator."),
+    "fix_request": gettext_noop("Correct it, then try again."),
+    "retry_same": gettext_noop("Wait a few seconds, then do the same thing again."),
 }
 
 
@@ -71,9 +72,9 @@ def refuse(request: HttpRequest, problem: Problem) -> HttpResponse:
         {
             "problem": problem,
             "status": problem.status,
-            "title": problem.title,
-            "detail": problem.detail,
-            "next_step": _NEXT_STEP[problem.next_action],
+            "title": gettext(problem.title),
+            "detail": gettext(problem.detail),
+            "next_step": gettext(_NEXT_STEP[problem.next_action]),
             "bare": bare,
         },
         None if bare else request,

@@ -5,25 +5,26 @@ from __future__ import annotations
 from typing import Final
 
 from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy as _
 
 
 class Status(TextChoices):
-    VERIFYING = "verifying", "verifying"
-    PENDING = "pending", "pending"
-    APPROVED = "approved", "approved"
-    COMMITTING = "committing", "committing"
-    UNKNOWN = "unknown", "unknown"
-    UNRESOLVED = "unresolved", "unresolved"
-    COMMITTED = "committed", "committed"
-    REJECTED = "rejected", "rejected"
-    ABANDONED = "abandoned", "abandoned"
-    SUPERSEDED = "superseded", "superseded"
-    MISMATCHED = "mismatched", "mismatched"
-    FAILED = "failed", "failed"
-    EXPIRED = "expired", "expired"
-    CONFLICTED = "conflicted", "conflicted"
-    STALE = "stale", "stale"
-    CHANGES_REQUESTED = "changes_requested", "changes requested"
+    VERIFYING = "verifying", _("verifying")
+    PENDING = "pending", _("pending")
+    APPROVED = "approved", _("approved")
+    COMMITTING = "committing", _("committing")
+    UNKNOWN = "unknown", _("unknown")
+    UNRESOLVED = "unresolved", _("unresolved")
+    COMMITTED = "committed", _("committed")
+    REJECTED = "rejected", _("rejected")
+    ABANDONED = "abandoned", _("abandoned")
+    SUPERSEDED = "superseded", _("superseded")
+    MISMATCHED = "mismatched", _("mismatched")
+    FAILED = "failed", _("failed")
+    EXPIRED = "expired", _("expired")
+    CONFLICTED = "conflicted", _("conflicted")
+    STALE = "stale", _("stale")
+    CHANGES_REQUESTED = "changes_requested", _("changes requested")
 
 
 MEANING: Final[dict[Status, str]] = {

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpResponse
 from django.shortcuts import redirect
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from approvals.access import may_stop
@@ -22,7 +23,8 @@ def stop(request: PersonRequest) -> HttpResponse:
     _only_who_may_stop(request)
     reason, actor = request.POST.get("reason", ""), actors.person(request.user)
     under_way = emergency.stop(reason, actor=actor)
-    messages.warning(request, f"Stopped. Commits on their way already: {under_way}.")
+    text = _("Stopped. Commits on their way already: {number}.")
+    messages.warning(request, text.format(number=under_way))
     return redirect("settings")
 
 
@@ -33,9 +35,9 @@ def release_request(request: PersonRequest) -> HttpResponse:
     _only_who_may_stop(request)
     reason, actor = request.POST.get("reason", ""), actors.person(request.user)
     if emergency.ask_release(reason, actor=actor):
-        messages.info(request, "Asked. A second person has to confirm it within 15 minutes.")
+        messages.info(request, _("Asked. A second person has to confirm it within 15 minutes."))
     else:
-        messages.warning(request, "Somebody has asked already.")
+        messages.warning(request, _("Somebody has asked already."))
     return redirect("settings")
 
 
@@ -46,10 +48,10 @@ def release(request: PersonRequest) -> HttpResponse:
     _only_who_may_stop(request)
     number = request.POST.get("number", "")
     if not (number.isascii() and number.isdecimal()):
-        raise InvalidField("Which stop? The form says it.", pointer="/number")
+        raise InvalidField(_("Which stop? The form says it."), pointer="/number")
     actor = actors.person(request.user)
     emergency.release(int(number), actor=actor, may_release=_may_still_stop)
-    messages.success(request, "Commits are sent again.")
+    messages.success(request, _("Commits are sent again."))
     return redirect("settings")
 
 
@@ -61,4 +63,4 @@ def _may_still_stop(person_id: str) -> bool:
 
 def _only_who_may_stop(request: PersonRequest) -> None:
     if not may_stop(request.user):
-        raise NotAllowed("The emergency stop belongs to leads and operators.")
+        raise NotAllowed(_("The emergency stop belongs to leads and operators."))

@@ -7,6 +7,7 @@ import uuid
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from approvals import queue, rows
@@ -44,7 +45,7 @@ def plan_again(request: PersonRequest, intent_id: uuid.UUID) -> HttpResponse:
         tasks.ring(tasks.run_replan, replan.pk)
     if opened:
         return HttpResponse(status=204)
-    messages.success(request, "It is being planned again. The fresh plan comes into the queue.")
+    messages.success(request, _("It is being planned again. The fresh plan comes into the queue."))
     latest = Plan.objects.filter(intent=intent).select_related("target").order_by("-revision")
     plan = latest.first()
     return redirect(rows.url_of(plan) if plan else "replans")
@@ -57,7 +58,7 @@ def give_up(request: PersonRequest, intent_id: uuid.UUID) -> HttpResponse:
     intent = _intent_to_decide(request, intent_id)
     note = request.POST.get("note", "")
     intents.give_up(intent, actor=actors.person(request.user), note=note)
-    messages.success(request, "Given up: the intent is abandoned, nothing was applied.")
+    messages.success(request, _("Given up: the intent is abandoned, nothing was applied."))
     return redirect("replans")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from approvals.access import Role, in_group, may_stop
@@ -27,7 +28,7 @@ def settings(request: PersonRequest) -> HttpResponse:
     """The emergency stop for leads and operators; all else for operators alone."""
     operator = in_group(request.user, Role.OPERATORS)
     if not operator and not may_stop(request.user):
-        raise NotAllowed("Settings are the operators' page.")
+        raise NotAllowed(_("Settings are the operators' page."))
     now, stopped = clock(), emergency.current()
     context = {
         "stop": stopped,
@@ -66,12 +67,12 @@ def trial(request: PersonRequest, name: str) -> HttpResponse:
     _only_operators(request)
     target = get_object_or_404(Target, name=name)
     if circuits.try_again(target.pk, actor=actors.person(request.user)):
-        messages.success(request, f"{target.name}: sending again.")
+        messages.success(request, _("{target}: sending again.").format(target=target.name))
     else:
-        messages.info(request, f"{target.name} was not stopped.")
+        messages.info(request, _("{target} was not stopped.").format(target=target.name))
     return redirect("settings")
 
 
 def _only_operators(request: PersonRequest) -> None:
     if not in_group(request.user, Role.OPERATORS):
-        raise NotAllowed("Settings are the operators' page.")
+        raise NotAllowed(_("Settings are the operators' page."))

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from approvals import queue
@@ -47,7 +48,9 @@ def finding(request: PersonRequest, target: str, plan_id: str) -> HttpResponse:
         plan = resolving.checked(plan.pk, applied=applied, note=note, actor=actor)
     except Problem as problem:
         return _refused(request, plan, problem)
-    messages.success(request, f"{plan.plan_id} is {plan.get_status_display()} now.")
+    text = _("{plan_id} is {status} now.")
+    told = text.format(plan_id=plan.plan_id, status=plan.get_status_display())
+    messages.success(request, told)
     # A plan that was shown alone has left the page.
     return _back(replace(Look.from_query(request.GET), plan_id=""))
 
@@ -69,14 +72,14 @@ def reading(request: PersonRequest, target: str, plan_id: str) -> HttpResponse:
 def _said(request: PersonRequest) -> bool:
     word = request.POST.get("finding", "")
     if word not in FINDINGS:
-        raise InvalidField("Say whether it was applied or not.", pointer="/finding")
+        raise InvalidField(_("Say whether it was applied or not."), pointer="/finding")
     return FINDINGS[word]
 
 
 def _tell(request: PersonRequest, plan: Plan, kind: str) -> None:
     name = plan.target.name
     if not kind:
-        messages.warning(request, f"{name} offers no way to read a plan back.")
+        messages.warning(request, _("{name} offers no way to read a plan back.").format(name=name))
     else:
         messages.info(request, f"{name} {READINGS[kind][1]} ({plan.plan_id}).")
 

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from approvals.access import Role, in_group, managed_agents
@@ -41,7 +42,7 @@ def webhook_addition(request: PersonRequest) -> HttpResponse:
         # Compared here: a text that PostgreSQL cannot hold is nobody's name.
         agent = next((one for one in agents if one.name == request.POST.get("agent")), None)
         if agent is None:
-            raise InvalidField("Choose one of your agents.", pointer="/agent")
+            raise InvalidField(_("Choose one of your agents."), pointer="/agent")
         internal = _internal(request)
         actor, url = actors.person(request.user), request.POST.get("url", "").strip()
         made, secret = receivers.add(agent, url, internal=internal, actor=actor)
@@ -79,7 +80,7 @@ def webhook_rotation(request: PersonRequest, webhook_id: int) -> HttpResponse:
     """A new secret, shown once. `number` says which one the page was about."""
     hook, number = _webhook(request, webhook_id), request.POST.get("number", "")
     if not (number.isascii() and number.isdecimal() and len(number) < 10):
-        raise InvalidField("Which secret? The form says it.", pointer="/number")
+        raise InvalidField(_("Which secret? The form says it."), pointer="/number")
     secret = receivers.rotate(hook.pk, int(number), actor=actors.person(request.user))
     return _show_secret(request, _webhook(request, webhook_id), secret)
 
@@ -90,11 +91,11 @@ def webhook_switch(request: PersonRequest, webhook_id: int) -> HttpResponse:
     """`to` is `on` or `off`."""
     hook, to = _webhook(request, webhook_id), request.POST.get("to", "")
     if to not in SWITCHES:
-        raise InvalidField("On or off?", pointer="/to")
+        raise InvalidField(_("On or off?"), pointer="/to")
     if SWITCHES[to](hook.pk, actor=actors.person(request.user)):
-        messages.success(request, f"The webhook is {to} now.")
+        messages.success(request, _("The webhook is {to} now.").format(to=_(to)))
     else:
-        messages.info(request, f"It was {to} already.")
+        messages.info(request, _("It was {to} already.").format(to=_(to)))
     return redirect("webhook", hook.pk)
 
 
@@ -106,7 +107,9 @@ def redelivery(request: PersonRequest, delivery_id: int) -> HttpResponse:
     delivery = get_object_or_404(mine, pk=delivery_id)
     receivers.send_again(delivery.pk, actor=actors.person(request.user))
     tasks.ring(tasks.deliver_webhook, delivery.webhook_id)
-    messages.success(request, f"{delivery.message_id} is being sent again.")
+    messages.success(
+        request, _("{message_id} is being sent again.").format(message_id=delivery.message_id)
+    )
     return redirect("webhook", delivery.webhook_id)
 
 
@@ -138,7 +141,7 @@ def _agents(request: PersonRequest) -> QuerySet[Agent]:
     """Of whom this person sets webhooks; 403 for whoever has nothing to set."""
     agents = managed_agents(request.user)
     if not in_group(request.user, Role.OPERATORS) and not agents.exists():
-        raise NotAllowed("Webhooks are set by an agent's owner, or by an operator.")
+        raise NotAllowed(_("Webhooks are set by an agent's owner, or by an operator."))
     return agents
 
 
@@ -152,5 +155,5 @@ def _internal(request: PersonRequest) -> bool:
     """An owner must not reach into our network by way of this server (SEC-15)."""
     internal = request.POST.get("internal") == "on"
     if internal and not in_group(request.user, Role.OPERATORS):
-        raise NotAllowed("Only an operator may allow an internal receiver.")
+        raise NotAllowed(_("Only an operator may allow an internal receiver."))
     return internal

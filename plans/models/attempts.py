@@ -6,6 +6,7 @@ import uuid
 from typing import Any, ClassVar, Self
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from audit.models import ClockTimestamp
 from plans.models.plans import Plan
@@ -25,14 +26,14 @@ class Attempt(models.Model):
     """One commit call under a lease. Closed by compare-and-set on (plan, number, lease) (T-12)."""
 
     class Outcome(models.TextChoices):
-        OPEN = "open", "no answer yet"
-        APPLIED = "applied", "applied"
-        CONFLICTED = "conflicted", "the world moved"
-        EXPIRED = "expired", "too late"
-        FAILED = "failed", "refused"
-        NOT_SENT = "not_sent", "never left"
-        RETRY_LATER = "retry_later", "asked to come back"
-        UNKNOWN = "unknown", "no trustworthy answer"
+        OPEN = "open", _("no answer yet")
+        APPLIED = "applied", _("applied")
+        CONFLICTED = "conflicted", _("the world moved")
+        EXPIRED = "expired", _("too late")
+        FAILED = "failed", _("refused")
+        NOT_SENT = "not_sent", _("never left")
+        RETRY_LATER = "retry_later", _("asked to come back")
+        UNKNOWN = "unknown", _("no trustworthy answer")
 
     plan = models.ForeignKey(Plan, on_delete=models.PROTECT, related_name="attempts")
     number = models.PositiveIntegerField()

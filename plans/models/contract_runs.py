@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models import Q
+from django.utils.translation import gettext_lazy as _
 
 from audit.models import ClockTimestamp
 from plans.models.targets import Operation, Target
@@ -15,10 +16,10 @@ class ContractRun(models.Model):
     """One run. The row is the queue: a bell only says "look now", and a sweep finds lost ones."""
 
     class Status(models.TextChoices):
-        QUEUED = "queued", "about to begin"
-        RUNNING = "running", "running"
-        DONE = "done", "done"
-        LOST = "lost", "came to no end"
+        QUEUED = "queued", _("about to begin")
+        RUNNING = "running", _("running")
+        DONE = "done", _("done")
+        LOST = "lost", _("came to no end")
 
     WAITING: ClassVar = (Status.QUEUED, Status.RUNNING)
 

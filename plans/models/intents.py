@@ -6,6 +6,7 @@ import uuid
 from typing import ClassVar, Final
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from audit.models import ClockTimestamp
 from audit.recording import Subject
@@ -24,11 +25,11 @@ class Intent(models.Model):
     """What was asked for. Its own status only says what its latest plan cannot."""
 
     class Status(models.TextChoices):
-        OPEN = "open", "open"
-        PARKED = "parked", "parked: planned when a reviewer opens it"
-        SETTLED = "settled", "settled: nothing left to change"
-        ABANDONED = "abandoned", "abandoned"
-        FAILED = "failed", "failed: no plan could be made"
+        OPEN = "open", _("open")
+        PARKED = "parked", _("parked: planned when a reviewer opens it")
+        SETTLED = "settled", _("settled: nothing left to change")
+        ABANDONED = "abandoned", _("abandoned")
+        FAILED = "failed", _("failed: no plan could be made")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="intents")

@@ -6,6 +6,7 @@ import uuid
 from typing import Any
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from audit.models import ClockTimestamp
 
@@ -17,9 +18,9 @@ class Receiver(models.Model):
     """
 
     class Off(models.TextChoices):
-        PERSON = "person", "switched off by a person"
-        GONE = "gone", "the receiver answered 410: it is gone"
-        EXHAUSTED = "exhausted", "a delivery failed for three days"
+        PERSON = "person", _("switched off by a person")
+        GONE = "gone", _("the receiver answered 410: it is gone")
+        EXHAUSTED = "exhausted", _("a delivery failed for three days")
 
     on_since = models.DateTimeField(null=True)
     off_at = models.DateTimeField(null=True)
@@ -36,10 +37,10 @@ class Message(models.Model):
     """One message for one receiver: the row is the queue, and its attempts are the log."""
 
     class Status(models.TextChoices):
-        WAITING = "waiting", "waiting"
-        DELIVERED = "delivered", "delivered"
-        GIVEN_UP = "given_up", "given up"
-        CANCELLED = "cancelled", "cancelled"
+        WAITING = "waiting", _("waiting")
+        DELIVERED = "delivered", _("delivered")
+        GIVEN_UP = "given_up", _("given up")
+        CANCELLED = "cancelled", _("cancelled")
 
     attempts: Any  # The rows of the attempts, by each kind's own foreign key.
 
@@ -65,12 +66,12 @@ class MessageAttempt(models.Model):
     """One call. Of the answer only its status is kept, or the word for having none."""
 
     class Outcome(models.TextChoices):
-        OPEN = "open", "on its way"
-        DELIVERED = "delivered", "delivered"
-        REFUSED = "refused", "refused"
-        NO_ANSWER = "no_answer", "no answer"
-        NOT_SENT = "not_sent", "not sent"
-        LOST = "lost", "lost with its worker"
+        OPEN = "open", _("on its way")
+        DELIVERED = "delivered", _("delivered")
+        REFUSED = "refused", _("refused")
+        NO_ANSWER = "no_answer", _("no answer")
+        NOT_SENT = "not_sent", _("not sent")
+        LOST = "lost", _("lost with its worker")
 
     number = models.PositiveIntegerField()
     outcome = models.CharField(max_length=10, choices=Outcome.choices, default=Outcome.OPEN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Self
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from audit.models import ClockTimestamp
 from plans.models.intents import Intent
@@ -22,20 +23,20 @@ class Replan(models.Model):
     """One per dead plan (R-1); without a plan it is an intent's first dry run (A-12)."""
 
     class Status(models.TextChoices):
-        QUEUED = "queued", "queued"
-        LEASED = "leased", "running"
-        PARKED = "parked", "parked until a reviewer opens it"
-        DONE = "done", "done"
-        CANCELLED = "cancelled", "cancelled"
+        QUEUED = "queued", _("queued")
+        LEASED = "leased", _("running")
+        PARKED = "parked", _("parked until a reviewer opens it")
+        DONE = "done", _("done")
+        CANCELLED = "cancelled", _("cancelled")
 
     class Cause(models.TextChoices):
-        FIRST = "first", "first dry run"
-        EXPIRED = "expired", "expired"
-        CONFLICTED = "conflicted", "conflicted"
-        STALE = "stale", "stale"
-        CHANGES_REQUESTED = "changes_requested", "changes requested"
-        PERSON = "person", "a person asked"
-        OPENED = "opened", "opened with little time left"
+        FIRST = "first", _("first dry run")
+        EXPIRED = "expired", _("expired")
+        CONFLICTED = "conflicted", _("conflicted")
+        STALE = "stale", _("stale")
+        CHANGES_REQUESTED = "changes_requested", _("changes requested")
+        PERSON = "person", _("a person asked")
+        OPENED = "opened", _("opened with little time left")
 
     WAITING: ClassVar[tuple[str, ...]] = (Status.QUEUED, Status.LEASED, Status.PARKED)
 

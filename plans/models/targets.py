@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from django.contrib.auth.models import Group
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
 from audit.models import ClockTimestamp
 
@@ -19,8 +20,8 @@ class Target(models.Model):
     """A system that owns data and offers a dry run and a commit. Times are in seconds."""
 
     class KeyStyle(models.TextChoices):
-        BARE = "bare", "bare"
-        SF_STRING = "sf-string", "quoted structured-field string"
+        BARE = "bare", _("bare")
+        SF_STRING = "sf-string", _("quoted structured-field string")
 
     name = models.CharField(max_length=100, unique=True)
     base_url = models.URLField(max_length=500)
@@ -68,14 +69,14 @@ class Operation(models.Model):
     """One kind of write at a target."""
 
     class Risk(models.TextChoices):
-        LOW = "low", "low"
-        MEDIUM = "medium", "medium"
-        HIGH = "high", "high"
-        CRITICAL = "critical", "critical"
+        LOW = "low", _("low")
+        MEDIUM = "medium", _("medium")
+        HIGH = "high", _("high")
+        CRITICAL = "critical", _("critical")
 
     class ReplanMode(models.TextChoices):
-        SERVER = "server", "the app repeats the dry run"
-        AGENT = "agent", "the agent makes a new plan"
+        SERVER = "server", _("the app repeats the dry run")
+        AGENT = "agent", _("the agent makes a new plan")
 
     target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="operations")
     name = models.CharField(max_length=100)
