@@ -70,6 +70,8 @@ def _server(outcome: Outcome, fault: OSError) -> Verdict:
     code = getattr(fault, "smtp_code", None)
     if isinstance(fault, smtplib.SMTPAuthenticationError):
         said = "it does not accept our user name and password"
+    elif isinstance(fault, smtplib.SMTPNotSupportedError):
+        said = "it offers no STARTTLS, or no sign-in"
     elif isinstance(fault, smtplib.SMTPResponseException):
         said = "it refused"
     elif isinstance(fault, TimeoutError):

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
+from django.conf import settings
+
 from approvals.notices import channels, letters, telling
 from approvals.notices.rows import Channel, Notice, NoticeAttempt
 from approvals.notices.smtp import TOTAL_SECONDS
@@ -107,6 +109,8 @@ def _still_wanted(notice: Notice) -> bool:
     person = notice.person
     if person is None:
         return True
+    if not settings.SMTP_HOST:
+        return False
     stays = person.groups.filter(reviewed_targets=notice.plan.target_id).exists()
     return bool(person.is_active and person.email and stays and not hasattr(person, "silence"))
 

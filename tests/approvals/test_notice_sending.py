@@ -108,6 +108,16 @@ def test_what_the_mail_server_says_is_written_down(
         assert wait == pytest.approx(timedelta(seconds=15 if pauses else 5), abs=SECOND)
 
 
+def test_without_starttls_no_letter_leaves(
+    server: MailServer, settings: Any, mail: Channel, ada: User, make_plan: MakePlan
+) -> None:
+    settings.MAILERS["default"]["OPTIONS"]["use_tls"] = True
+    row = queued(mail, make_plan(), ada)
+    sending.send_notices(mail.pk)
+    assert row.attempts.get().fault == "server: it offers no STARTTLS, or no sign-in"
+    assert server.letters == []
+
+
 def test_nobody_listens(settings: Any, mail: Channel, ada: User, make_plan: MakePlan) -> None:
     configure(settings, nobody_listens())
     row = queued(mail, make_plan(), ada)

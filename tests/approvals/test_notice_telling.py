@@ -170,6 +170,24 @@ def test_a_mail_server_that_hangs_changes_nothing_elsewhere(
     assert len({message.id for message in chat.messages}) == len(bodies)
 
 
+def test_any_number_of_sweepers_tells_everybody_once(
+    reviewers: Group, support_agent: Agent, settings: Any
+) -> None:
+    with MailServer() as server, Receiver() as chat:
+        configure(settings, server.port)
+        channels.name_webhook(reviewers, chat.url, internal=True, actor=actors.OPERATOR)
+        pending(support_agent)
+        sweepers = [Sweeper(2), Sweeper(2)]
+        for _ in range(3):
+            for sweeper in sweepers:
+                sweeper.look()
+        wait_until(lambda: [each.look() for each in sweepers] and server.letters and chat.messages)
+        for sweeper in sweepers:
+            sweeper.finish()
+        assert (len(server.letters), len(chat.messages)) == (1, 1)
+    assert set(Notice.objects.values_list("status", "tries")) == {("delivered", 1)}
+
+
 def test_the_sweeper_does_it_in_a_lane_of_its_own(reviewers: Group, support_agent: Agent) -> None:
     from plans.sweeper import EVERY_SECOND, Lane, due_work
 
