@@ -91,7 +91,8 @@ class Bench:
             answer = self._sent(call)
             if answer.status != 429:
                 return answer
-            time.sleep(min(retry_after(answer) or 1.0, LONGEST_PAUSE))
+            asked = retry_after(answer)
+            time.sleep(1.0 if asked is None else min(asked, LONGEST_PAUSE))
         raise Over("the target limits the pace of calls (429), and did not relent", by_target=False)
 
     def _sent(self, call: Call) -> Answer:
