@@ -23,12 +23,14 @@ from django.db.models.functions import Cast
 from approvals import alike, queue
 from approvals.filters import Cursor, Filters, Part, Tab
 from approvals.narrowing import Narrowing, Shape
-from approvals.queue import ORDER, PAGE, SOON, URGENT, WHO
+from approvals.queue import ORDER, SOON, URGENT, WHO
 from audit.statements import Slot, Statement
 from plans.clock import clock
 from plans.models import Plan, Replan
 from plans.models.plans import PlanQuerySet
 
+# Twice what a desk shows at once.
+PAGE: Final = 30
 # What a row shows; the rest of a plan (inputs, document, values) can be large.
 ROW_FIELDS = (
     "plan_id",

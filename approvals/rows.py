@@ -48,6 +48,9 @@ class Row:
     decide_in_ms: int | None = None
     # Of what this person can decide: they are warned while it runs out.
     window_ms: int = 0
+    # The two as texts: numbers are made readable for people, and these are for a script.
+    ends: str = ""
+    window: str = ""
     badges: list[tuple[str, str]] = field(default_factory=list)
     plan_again: str = ""
     alike: int = 0
@@ -85,6 +88,8 @@ def _address_of(target: str) -> str:
 def _of_plan(found: Found, tab: Tab, user: User, now: datetime, *, within: bool) -> Row:
     plan = found.plan
     waits = plan.status == Status.PENDING and found.part is not Part.PARKED
+    left = _milliseconds(plan, now) if waits else None
+    window = plan.window_ms if waits and tab is Tab.NEEDS_ME else 0
     return Row(
         key=f"plan-{plan.pk}",
         title=plan.title or f"{plan.operation.name} · {plan.plan_id}",
@@ -92,8 +97,10 @@ def _of_plan(found: Found, tab: Tab, user: User, now: datetime, *, within: bool)
         what=_what(plan),
         risk=plan.risk,
         at=plan.status_at,
-        decide_in_ms=_milliseconds(plan, now) if waits else None,
-        window_ms=plan.window_ms if waits and tab is Tab.NEEDS_ME else 0,
+        decide_in_ms=left,
+        window_ms=window,
+        ends="" if left is None else str(left),
+        window=str(window or ""),
         badges=_badges(found, tab, user),
         plan_again=_plan_again(plan) if found.part is Part.PARKED else "",
         alike=found.alike - 1,
