@@ -92,6 +92,14 @@ def test_a_database_that_dies_in_between_is_told_and_survived(
         assert shop.taken(plan) == [3]
 
 
+@stores
+def test_it_ends_at_once_when_it_is_told_to(new_store: Callable[[str], str], store: str) -> None:
+    with running("alone", new_store(store)) as shop:
+        shop.plan(3)
+        shop.process.terminate()
+        assert shop.process.wait(timeout=4) == 0
+
+
 def test_connections_that_died_in_the_pool_are_replaced(new_store: Callable[[str], str]) -> None:
     address = new_store("postgresql")
     with running("alone", address) as shop:

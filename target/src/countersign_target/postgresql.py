@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import functools
 from collections.abc import Iterator, Sequence
@@ -138,6 +139,9 @@ class PostgresStore:
 
     def __init__(self, source: str | Pool, pool_size: int = 10) -> None:
         self._own = _pool(source, pool_size) if isinstance(source, str) else None
+        if self._own is not None:
+            # One that is only dropped holds up the end of the process for seconds.
+            atexit.register(self._own.close)
         self.pool: Pool = self._own or source  # type: ignore[assignment]
 
     def prepare(self) -> None:
@@ -148,6 +152,7 @@ class PostgresStore:
     def close(self) -> None:
         """Close the pool that was made for an address; a pool of yours stays open."""
         if self._own is not None:
+            atexit.unregister(self._own.close)
             self._own.close()
 
     @contextlib.contextmanager
