@@ -4,7 +4,7 @@ SHELL := /bin/sh
 VENV := .venv
 PY := $(VENV)/bin/python
 # What exists of the checked packages: bench/ and others come and go with the branch.
-CODE := $(wildcard config audit plans approvals demo bench sdk/src sdk/examples target/src conftest.py manage.py)
+CODE := $(wildcard config audit plans approvals demo bench tests sdk/src sdk/examples target/src conftest.py manage.py)
 TEMPLATES := $(shell find templates -name '*.html' 2>/dev/null)
 # Several runs may share the machine's cores; a file's tests stay together on one worker.
 WORKERS ?= 2

@@ -8,7 +8,6 @@ its restarts. A demo that is running stays untouched.
 import fcntl
 import itertools
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -55,8 +54,6 @@ def _start_servers() -> None:
                 connection.execute(drop.format(sql.Identifier(name)))
 
 
-# Tests import the helpers of their folder by their plain names.
-sys.path += sorted(str(folder) for folder in TESTS.iterdir() if folder.is_dir())
 if "DJANGO_SETTINGS_MODULE" in os.environ:
     pytest.exit("Unset DJANGO_SETTINGS_MODULE: tests choose their servers before settings.", 1)
 HOME, HELD = _take_place()

@@ -16,10 +16,10 @@ import httpx
 import httpx2
 from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from overheard import tapped
 
 from config.servers import free_port
 from demo.credentials import AGENT, TARGET
+from tests.agents.overheard import tapped
 from tests.journeys.product import ROOT, Product, eventually
 
 HERE: Final = Path(__file__).parent

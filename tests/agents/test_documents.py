@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from mcp import Client, StdioServerParameters, stdio_client
-from servers import Surroundings, http_server, over_http
 
 from countersign_agent.mcp.server import MCP_TOOLS
 from countersign_agent.mcp.settings import Settings
 from countersign_agent.tools import for_mcp
 from demo.credentials import AGENT, TARGET
+from tests.agents.servers import Surroundings, http_server, over_http
 from tests.architecture.test_source import ROOT
 from tests.journeys.people import Billing
 from tests.journeys.product import PATIENCE, Product

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 from mcp import Client
-from overheard import tapped
-from servers import Surroundings, http_server, over_http, over_stdio
 
 from countersign_agent.mcp import desk
 from countersign_agent.tools.definitions import LONGEST_WAIT
+from tests.agents.overheard import tapped
+from tests.agents.servers import Surroundings, http_server, over_http, over_stdio
 from tests.journeys.people import Billing, Person
 from tests.journeys.product import PATIENCE, Product
 from tests.journeys.wire import Wire

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import httpx
 import pytest
-from servers import TOKEN, Surroundings, http_server
 
 from countersign_agent.mcp.cli import main
+from tests.agents.servers import TOKEN, Surroundings, http_server
 from tests.architecture.test_source import files, hits
 from tests.journeys.product import Product
 from tests.journeys.wire import Wire

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from datetime import timedelta
 from itertools import count
-from typing import Any
+from typing import Any, Final
 
 from approvals.oversight import ReviewOversight
 from plans import custody
@@ -18,7 +18,7 @@ from plans.timestamps import decide_by, rfc3339
 
 type MakePlan = Callable[..., Plan]
 
-REFUND_ACTIONS = [
+REFUND_ACTIONS: Final[list[dict[str, Any]]] = [
     {
         "op": "update",
         "target": "invoice/4412",

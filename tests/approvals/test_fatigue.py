@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from approvals import desk, floods, lists
-from approvals.filters import Filters
+from approvals.filters import Cursor, Filters
 from approvals.models import Decision, Policy
 from approvals.policies.demands import Demands, Match, added_up
 from approvals.policies.tallies import tally
@@ -30,7 +30,7 @@ HTMX = {"HX-Request": "true"}
 
 def on(invoice: str, cents: int = 48000) -> list[dict[str, Any]]:
     """A refund of so much on that invoice."""
-    refund, status = ({**action, "target": f"invoice/{invoice}"} for action in REFUND_ACTIONS)
+    refund, status = (action | {"target": f"invoice/{invoice}"} for action in REFUND_ACTIONS)
     return [{**refund, "to": cents}, status]
 
 
@@ -124,7 +124,7 @@ def test_rows_page_without_gaps_where_some_are_folded(ada: User, make_plan: Make
     for cents in (1, 2, 3):
         make_plan(actions=on("1", cents=cents))
     first = lists.page(ada, Filters(), size=2)
-    rest = lists.page(ada, Filters(after=lists.Cursor.decode(first.next)), size=9)
+    rest = lists.page(ada, Filters(after=Cursor.decode(first.next)), size=9)
     found = first.plans + rest.plans
     assert sorted(row.alike for row in found) == [1, 1, 1, 3]
     assert len({row.plan for row in found}) == 4

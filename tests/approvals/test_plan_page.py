@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
-from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -37,7 +36,7 @@ def get(client: Client, person: User, plan: Plan, **headers: str) -> Any:
     return client.get(address(plan), headers=headers)
 
 
-def text_of(response: HttpResponse) -> str:
+def text_of(response: Any) -> str:
     """What is read: tags out, white space as one blank."""
     body = re.sub(r"<(title|script|style)\b.*?</\1>", " ", response.content.decode(), flags=re.S)
     return " ".join(unescape(re.sub(r"<[^>]*>", "", body)).split())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from approvals import rendering
@@ -143,7 +145,7 @@ def test_long_values_are_whole_and_said_to_be_long() -> None:
 
 
 def test_structures_are_whole() -> None:
-    value = {"to": {"iban": "GB00" + "1" * 60, "name": 'A "B"  C'}, "n": [1, None, True]}
+    value: Any = {"to": {"iban": "GB00" + "1" * 60, "name": 'A "B"  C'}, "n": [1, None, True]}
     assert show(value).text.splitlines() == [
         "{",
         '  "to": {',

@@ -74,10 +74,11 @@ def test_planning_again_hurries_the_waiting_one(
     client: Client, ada: User, make_replan: Callable[..., Replan]
 ) -> None:
     replan = make_replan(tries=4)
+    assert replan.plan is not None
     client.force_login(ada)
     answer = client.post(f"/intents/{replan.intent_id}/replans/")
     assert answer.status_code == 302
-    assert answer.url == f"/plans/billing/{replan.plan.plan_id}/"  # type: ignore[union-attr]  # set above
+    assert answer["Location"] == f"/plans/billing/{replan.plan.plan_id}/"
     event = Event.objects.get(action="replan.queued")
     assert (event.actor_kind, event.actor_label) == ("person", "ada")
 

@@ -19,7 +19,7 @@ type MakePlan = Callable[..., Plan]
 
 pytestmark = pytest.mark.django_db
 CHANGED = [{"path": "refunded_cents", "target": "invoice/4412", "planned": 0, "current": 20000}]
-SMALLER = [
+SMALLER: list[dict[str, Any]] = [
     {
         "op": "update",
         "target": "invoice/4412",

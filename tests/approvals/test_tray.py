@@ -192,9 +192,7 @@ def test_what_needs_a_person_comes_first(approve: Callable[..., Decision], ada: 
     assert lines[1].decision == conflicted.pk
 
 
-def test_the_strip_has_its_place_before_there_is_anything_to_say(
-    client: Client, ada: User
-) -> None:
+def test_the_strip_has_its_place_before_there_is_anything_to_say(client: Client, ada: User) -> None:
     client.force_login(ada)
     text = client.get("/decisions/").text
     assert "What becomes of your decisions is told here." in text

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
-from receiver import happened, queued
 
 from audit.actors import person
 from audit.models import Event
@@ -18,6 +17,7 @@ from plans import custody, receivers
 from plans.clock import clock
 from plans.models import Agent, Delivery, Plan, Webhook
 from tests.approvals.paper_plans import MakePlan
+from tests.plans.receiver import happened, queued
 
 pytestmark = pytest.mark.django_db
 LIST, ADD = "/settings/webhooks/", "/settings/webhooks/addition/"

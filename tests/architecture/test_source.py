@@ -158,7 +158,7 @@ def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
             table = isinstance(part, ast.Dict | ast.FunctionDef) or (
                 isinstance(part, ast.Call) and len(part.keywords) >= 5
             )
-            if table:
+            if table and isinstance(part, ast.stmt | ast.expr):
                 lines -= set(range(part.lineno + 1, (part.end_lineno or 0) + 1))
     return len(lines)
 

@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from trail import attack, seal_all, sealed, sql, triggers_off, write
 
+from audit import checkpoints as checkpoint_files
 from audit import eras, seals, stored
 from audit.models import Event
 from audit.offline.formats import SealRecord
 from audit.offline.report import Finding, Report
-from audit.signing import new_key
+from audit.signing import new_key, signer
 from audit.verification import verify
+from tests.audit.trail import attack, seal_all, sealed, sql, triggers_off, write
 
 pytestmark = pytest.mark.usefixtures("one_transaction")
 
@@ -94,7 +95,7 @@ def test_an_event_before_the_beginning_is_inserted(place: str) -> None:
 
 
 def columns() -> list[str]:
-    return [field.column for field in Event._meta.concrete_fields]
+    return [str(field.column) for field in Event._meta.concrete_fields]
 
 
 def test_two_swapped_events_are_both_named() -> None:
@@ -264,7 +265,7 @@ def test_a_seal_must_continue_the_one_before(changes: dict[str, Any], settings: 
     attack("DELETE FROM audit_seal WHERE number = 1") if "number" in changes else None
     wrong = replace(second, **changes)
     header = wrong.header()
-    signature = seals.signer().sign(header)
+    signature = signer().sign(header)
     attack("DELETE FROM audit_seal WHERE number = 2")
     seals._store(replace(wrong, hash=sha256(header).hexdigest(), signature=signature))
     assert first(verify()).kind == "forged"
@@ -294,7 +295,7 @@ def test_checkpoints_of_another_trail_are_a_note_where_they_were_not_asked_for(
     sealed(1)
     seal = next(stored.seals())
     checkpoints.unlink()
-    seals.checkpoints.publish(seal, foreign["trail"], foreign["place"])
+    checkpoint_files.publish(seal, foreign["trail"], foreign["place"])
     report = verify(checkpoints)
     assert (report.holds, report.notes) == (
         True,

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
-from trail import attack, sealed, write
 
 from audit.signing import new_key, public_keys, signer
+from tests.audit.trail import attack, sealed, write
 
 pytestmark = pytest.mark.usefixtures("one_transaction")
 

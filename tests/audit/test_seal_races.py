@@ -15,7 +15,6 @@ from django.contrib.auth.models import User
 from django.core.management import call_command
 from django.db import connection, connections, transaction
 from django.db.utils import IntegrityError, OperationalError
-from trail import seal_all, settle, sql, write
 
 from audit import actors, eras, seals, stored
 from audit.actions import Action
@@ -23,6 +22,7 @@ from audit.models import Era, Event, Seal
 from audit.offline.formats import ENTRY, SealRecord
 from audit.recording import Subject, record
 from audit.verification import verify
+from tests.audit.trail import seal_all, settle, sql, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 from django.db.utils import ProgrammingError
-from trail import attack, seal_all, sealed, sql, write
 
 from audit import eras, stored
 from audit.actions import Action
@@ -18,6 +17,7 @@ from audit.offline.formats import FIELDS, GENESIS, entry, packed
 from audit.seals import seal_once
 from audit.signing import rotated, signer
 from audit.verification import verify
+from tests.audit.trail import attack, seal_all, sealed, sql, write
 
 pytestmark = pytest.mark.usefixtures("one_transaction")
 

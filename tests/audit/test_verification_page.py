@@ -10,11 +10,11 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
-from trail import attack, sealed, write
 
 from audit.actions import Action
 from audit.models import Event
 from audit.sentences import sentence
+from tests.audit.trail import attack, sealed, write
 
 pytestmark = pytest.mark.usefixtures("one_transaction")
 

@@ -9,7 +9,6 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from playwright.sync_api import BrowserContext, expect
-from receiver import Receiver, happened, queued, status
 
 from audit.actors import OPERATOR
 from plans import receivers
@@ -18,6 +17,7 @@ from plans.models import Agent, Webhook
 from plans.webhooks import deliver
 from tests.approvals.paper_plans import MakePlan
 from tests.browser.test_accessibility import RULES
+from tests.plans.receiver import Receiver, happened, queued, status
 
 type OpenBrowser = Callable[..., BrowserContext]
 pytestmark = pytest.mark.django_db(transaction=True)

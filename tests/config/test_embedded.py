@@ -87,9 +87,7 @@ def test_a_recycled_process_number_is_not_taken_for_the_server(cluster: Cluster)
     cluster.stop(immediate=True)
     # A program of the same account that was given the number after a reboot.
     account = pid_file.parent.stat()
-    other = subprocess.Popen(
-        ["sleep", "60"], **({"user": account.st_uid} if os.geteuid() == 0 else {})
-    )
+    other = subprocess.Popen(["sleep", "60"], user=account.st_uid if os.geteuid() == 0 else None)
     try:
         pid_file.write_text("\n".join([str(other.pid), *lines[1:]]) + "\n")
         os.chown(pid_file, account.st_uid, account.st_gid)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -14,7 +15,7 @@ from django.test import Client
 from audit import actors
 from audit.models import ClockTimestamp, Event
 from config import health
-from plans import backlog, emergency, heartbeats
+from plans import emergency, heartbeats
 from plans.backlog import oldest_due_seconds
 from plans.clock import clock
 from plans.models import Heartbeat, Operation, Plan
@@ -124,8 +125,8 @@ def test_events_that_wait_for_their_seal_are_yellow(
 def test_two_clocks_that_differ_by_a_minute_are_red(
     client: Client, monkeypatch: pytest.MonkeyPatch, ahead: int, status: int
 ) -> None:
-    now = backlog.time.time()
-    monkeypatch.setattr(backlog.time, "time", lambda: now + ahead)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + ahead)
     found, members = ready(client)
     assert (found, "clock" in members["failing"]) == (status, status == 503)
     assert members["clock"]["skew_seconds"] == pytest.approx(-ahead, abs=5)

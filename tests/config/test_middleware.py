@@ -14,6 +14,7 @@ from django.test import Client, RequestFactory
 from config import refusals
 from config.middleware import PeopleOnly, Problems, RequestContext, client_address
 from plans.errors import NotFound, PlanExpired
+from plans.replies import refuse as refuse_by
 
 PROBLEM = "application/problem+json"
 DECISION = "/plans/billing/pl_1/decision/"
@@ -180,7 +181,7 @@ def test_the_report_of_a_health_check_is_left_alone() -> None:
 
 def test_a_problem_keeps_its_own_words() -> None:
     def refuse(request: HttpRequest) -> HttpResponse:
-        return refusals.refuse(request, NotFound("No such plan."))
+        return refuse_by(request, NotFound("No such plan."))
 
     answer: Any = Problems(refuse)(factory.get("/api/v1/plans"))
     assert json.loads(answer.content)["detail"] == "No such plan."

@@ -6,10 +6,10 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from billing_process import Target, running
 from psycopg import conninfo, sql
 
 from config import embedded
+from tests.demo.billing_process import Target, running
 
 
 @pytest.fixture(scope="session")

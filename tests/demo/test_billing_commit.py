@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import psycopg
 import pytest
-from billing_process import Target, number_of, running
+
+from tests.demo.billing_process import Target, number_of, running
 
 
 def outcome(answer: httpx.Response) -> tuple[int, str | None]:

@@ -6,7 +6,8 @@ from datetime import datetime
 
 import psycopg
 import pytest
-from billing_process import Target
+
+from tests.demo.billing_process import Target
 
 
 def test_it_starts_with_the_invoices_of_the_story(target: Target) -> None:

@@ -5,7 +5,8 @@ import json
 
 import httpx
 import pytest
-from billing_process import AGENT_TOKEN, APP_TOKEN, Target
+
+from tests.demo.billing_process import AGENT_TOKEN, APP_TOKEN, Target
 
 ONLY_APP = [
     ("POST", "/refund/commit"),

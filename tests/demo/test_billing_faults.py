@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import psycopg
 import pytest
-from billing_process import Target, running
-from test_billing_commit import outcome, wait_until_running
+
+from tests.demo.billing_process import Target, running
+from tests.demo.test_billing_commit import outcome, wait_until_running
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,13 @@ import time
 
 import httpx
 import pytest
-from billing_process import Target
 
 from demo.agent.__main__ import work
 from demo.agent.cases import STORIES, case_about, new_invoice
 from demo.agent.desk import Desk, Refused
 from demo.reviewer import FormReader
 from demo.stage import Untrue, expect, money, only
+from tests.demo.billing_process import Target
 
 PAGE = """
 <form action="/search/"><input name="q"></form>

@@ -295,8 +295,8 @@ def test_ten_agents_are_told_everything_once_and_in_order(
     expected = trail(product)
     statuses: set[str] = set()
     for number, reader in enumerate(readers):
-        told = [as_in_the_trail(item) for item in reader.told]
-        assert told == expected[f"reader-{number}"]
+        heard = [as_in_the_trail(item) for item in reader.told]
+        assert heard == expected[f"reader-{number}"]
         assert reader.cuts >= len(KILLED_AT)
         ways = follow(reader.told)
         assert len(ways) >= STORIES_EACH

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from engine_model import FINAL, Rules, World, following
 
 from plans.status import Status
+from tests.model.engine_model import FINAL, Rules, World, following
 
 NOT_APPLIED = frozenset({Status.CONFLICTED, Status.EXPIRED, Status.FAILED})
 LIMIT = 100_000

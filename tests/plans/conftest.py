@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from planning_target import PlanningTarget, running
 
 from approvals.decisions import Ballot, decide
 from plans import custody
@@ -17,6 +16,7 @@ from plans.oversight import oversight
 from plans.status import Status
 from tests.faults.scripted_target import ScriptedTarget
 from tests.plans.engine import TOKEN
+from tests.plans.planning_target import PlanningTarget, running
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import connection, transaction
-from planning_target import Body, PlanningTarget, dry_run
 
 from approvals.decisions import Ballot, decide
 from audit import actors
@@ -20,6 +19,7 @@ from plans.errors import Problem
 from plans.lifecycle import Verb, transition
 from plans.models import Agent, Plan, Replan
 from plans.submission import Submission, submit
+from tests.plans.planning_target import Body, PlanningTarget, dry_run
 
 INPUTS = b'{"amount_cents":48000,"invoice_id":"4412"}'
 INPUTS_VALUE = {"amount_cents": 48000, "invoice_id": "4412"}

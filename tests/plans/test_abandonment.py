@@ -7,18 +7,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from planning_target import PlanningTarget, Reply, Seen, dry_run
-from story import (
-    at_once,
-    fresh,
-    moved,
-    past,
-    pending,
-    refused,
-    row_counts,
-    submission,
-    submitted,
-)
 
 from audit import actors
 from audit.models import Event
@@ -30,6 +18,18 @@ from plans.lifecycle import Verb
 from plans.models import Agent, Attempt, Intent, Operation, Plan, Replan
 from plans.status import REPLANNED, Status
 from plans.submission import submit
+from tests.plans.planning_target import PlanningTarget, Reply, Seen, dry_run
+from tests.plans.story import (
+    at_once,
+    fresh,
+    moved,
+    past,
+    pending,
+    refused,
+    row_counts,
+    submission,
+    submitted,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
 

@@ -9,7 +9,6 @@ from functools import partial
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
-from story import INPUTS, INPUTS_VALUE, at_once, past, pending, refused, submission, submitted
 
 from plans import expiry
 from plans.admission import admit
@@ -19,6 +18,16 @@ from plans.intents import IntentRequest, open_intent
 from plans.models import Agent, Intent, Plan, Task
 from plans.status import Status
 from plans.submission import submit
+from tests.plans.story import (
+    INPUTS,
+    INPUTS_VALUE,
+    at_once,
+    past,
+    pending,
+    refused,
+    submission,
+    submitted,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
 WISH = IntentRequest("billing", "refund", "task-1", INPUTS, INPUTS_VALUE)

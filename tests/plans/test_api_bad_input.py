@@ -6,11 +6,20 @@ import json
 from typing import Any
 
 import pytest
-from api_calls import INPUTS, TOKEN, Api, action, dry_run, in_seconds, submission, without
 
 from audit.models import Event
 from plans.models import Agent, Evidence, Intent, Operation, Plan
 from plans.replies import PROBLEM_TYPE
+from tests.plans.api_calls import (
+    INPUTS,
+    TOKEN,
+    Api,
+    action,
+    dry_run,
+    in_seconds,
+    submission,
+    without,
+)
 
 pytestmark = pytest.mark.django_db
 

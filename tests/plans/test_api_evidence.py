@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from api_calls import TOKEN, Api, dry_run
 from django.contrib.auth.models import User
 from django.db import transaction
 from django.test import Client
-from story import fresh, pending
 
 from approvals.decisions import Ballot, decide
 from audit.actors import CLOCK
@@ -19,6 +17,8 @@ from plans.evidence import MAX_ITEMS
 from plans.lifecycle import Verb, transition
 from plans.models import Agent, Evidence, Plan
 from plans.status import Status
+from tests.plans.api_calls import TOKEN, Api, dry_run
+from tests.plans.story import fresh, pending
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
 

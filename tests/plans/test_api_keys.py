@@ -6,12 +6,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from api_calls import Api, submission
 from django.db.models import F
 
 from audit.models import ClockTimestamp
 from plans import custody
 from plans.models import Agent, ApiKey, Operation, Plan
+from tests.plans.api_calls import Api, submission
 
 pytestmark = pytest.mark.django_db
 

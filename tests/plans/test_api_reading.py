@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from api_calls import TOKEN, Api, action, dry_run, submission, without
 from django.contrib.auth.models import User
 from django.core.exceptions import SuspiciousOperation
 from django.db import InterfaceError, OperationalError, connection, transaction
@@ -23,6 +22,7 @@ from plans.envelopes import IntentOut, PlanOut, PlanPage
 from plans.errors import NotFound
 from plans.lifecycle import Verb, transition
 from plans.models import Agent, Intent, Operation, Plan, Replan
+from tests.plans.api_calls import TOKEN, Api, action, dry_run, submission, without
 
 pytestmark = pytest.mark.django_db
 
@@ -271,7 +271,8 @@ def names(page: Any) -> list[str]:
 
 
 def test_pages_are_newest_first_and_miss_nothing(api: Api, seven: list[str]) -> None:
-    found, cursor = [], {}
+    found: list[str] = []
+    cursor: dict[str, str] = {}
     for _ in range(4):
         page = api.get("/plans", {"limit": "2", **cursor})
         PlanPage.model_validate(page.json())

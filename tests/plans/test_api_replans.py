@@ -8,10 +8,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from api_calls import INPUTS, TOKEN, Api, dry_run, submission
 from django.contrib.auth.models import User
 from django.db import transaction
-from story import at_once, pending
 
 from approvals.decisions import Ballot, decide
 from audit.actors import CLOCK
@@ -21,6 +19,8 @@ from plans.envelopes import ClaimOut
 from plans.intents import plan_again
 from plans.lifecycle import Verb, transition
 from plans.models import Agent, Intent, Operation, Plan, Replan
+from tests.plans.api_calls import INPUTS, TOKEN, Api, dry_run, submission
+from tests.plans.story import at_once, pending
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
 

@@ -7,11 +7,12 @@ import uuid
 from collections.abc import Callable
 
 import pytest
-from api_calls import INPUTS, TOKEN, Api, dry_run, submission, without
+from django.contrib.auth.models import User
 
 from audit.models import Event
 from plans.envelopes import PlanOut
 from plans.models import Agent, ApiKey, Evidence, Intent, Operation, Plan
+from tests.plans.api_calls import INPUTS, TOKEN, Api, dry_run, submission, without
 
 pytestmark = pytest.mark.django_db
 
@@ -69,7 +70,7 @@ def test_other_content_under_the_same_plan_id_is_refused(api: Api) -> None:
 
 @pytest.mark.fm(46)
 def test_another_agents_plan_cannot_be_submitted_again(
-    api: Api, dana: object, make_api_key: Callable[..., str]
+    api: Api, dana: User, make_api_key: Callable[..., str]
 ) -> None:
     body = submission()
     api.post("/plans", body)

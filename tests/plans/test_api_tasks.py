@@ -9,12 +9,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from api_calls import Api, dry_run, in_seconds, submission, without
 from django.contrib.auth.models import User
 from django.db import transaction
-from planning_target import PlanningTarget, Reply, Seen
-from planning_target import dry_run as planned
-from story import at_once
 
 from audit.actors import CLOCK
 from audit.models import Event
@@ -24,6 +20,10 @@ from plans.envelopes import PlanOut
 from plans.lifecycle import Verb, transition
 from plans.models import Agent, Intent, Plan, Replan, Task, Write
 from plans.taskwork import mark_written
+from tests.plans.api_calls import Api, dry_run, in_seconds, submission, without
+from tests.plans.planning_target import PlanningTarget, Reply, Seen
+from tests.plans.planning_target import dry_run as planned
+from tests.plans.story import at_once
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
 OBJECT = "invoice/4412"
@@ -43,6 +43,11 @@ def submitted(api: Api, plan_id: str = "pl_1", task: str = "task-1", **plan: Any
     body = submission(plan_id, task_id=task, plan=dry_run(plan_id, **plan))
     assert api.post("/plans", body).status_code == 201
     return Plan.objects.get(plan_id=plan_id)
+
+
+def _covering(covers: list[str] | None) -> dict[str, Any]:
+    """The member as it would be sent; None: not at all."""
+    return {} if covers is None else {"covers": covers}
 
 
 def follow(plan: Plan, *verbs: Verb) -> Plan:
@@ -98,7 +103,7 @@ def names(members: dict[str, Any]) -> dict[str, list[str]]:
 def test_a_plan_is_stale_when_what_it_covers_was_written(
     api: Api, covers: list[str] | None, objects: list[str], hit: bool
 ) -> None:
-    plan = submitted(api, **({} if covers is None else {"covers": covers}))
+    plan = submitted(api, **_covering(covers))
     follow(plan, Verb.VERIFY)
     expected = {"stale": ["pl_1"] if hit else [], "in_flight": []}
     assert wrote(api, *objects) == expected
@@ -161,8 +166,8 @@ def test_a_plan_made_before_a_write_arrives_stale(
     """In seconds before the submission; the write was reported half a minute ago."""
     wrote(api, OBJECT)
     Write.objects.update(at=clock() - timedelta(seconds=30))
-    plan = {"created_at": in_seconds(made)} | ({} if covers is None else {"covers": covers})
-    assert submitted(api, **plan).status == status
+    plan = submitted(api, created_at=in_seconds(made), **_covering(covers))
+    assert plan.status == status
 
 
 def test_a_plan_without_an_age_is_as_old_as_its_arrival(api: Api) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from planning_target import Body, dry_run
-from story import INPUTS, INPUTS_VALUE
 
 from plans.models import Plan
 from plans.timestamps import parse_instant
 from plans.verification import compare
+from tests.plans.planning_target import Body, dry_run
+from tests.plans.story import INPUTS, INPUTS_VALUE
 
 
 @pytest.mark.parametrize(

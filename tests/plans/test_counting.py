@@ -9,7 +9,6 @@ from functools import partial
 
 import pytest
 from django.db import transaction
-from story import at_once
 
 from audit import actors
 from audit.actions import Action
@@ -21,6 +20,7 @@ from plans.models import CountedUpTo, Plan
 from plans.status import Status
 from tests.faults.scripted_target import ScriptedTarget
 from tests.plans.engine import send
+from tests.plans.story import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

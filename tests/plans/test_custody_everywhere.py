@@ -11,15 +11,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from api_calls import Api
 from celery import signals
 from django.apps import apps
 from django.contrib.auth.models import User
 from django.db import connection
 from django.test import Client
 from django.urls import reverse
-from planning_target import HANG_UP, Body, PlanningTarget, Reply, Seen, dry_run
-from story import INPUTS, approved, fresh
 
 from plans import custody, replanning, tasks
 from plans.configuration.permissions import grant_operators
@@ -27,6 +24,9 @@ from plans.models import Agent, Plan, Replan
 from plans.status import TERMINAL, Status
 from plans.sweeper import carry_out
 from plans.verification import verify
+from tests.plans.api_calls import Api
+from tests.plans.planning_target import HANG_UP, Body, PlanningTarget, Reply, Seen, dry_run
+from tests.plans.story import INPUTS, approved, fresh
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("refund")]
 TOKEN = "ptok_recognise_me_0123456789abcdef"

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from api_calls import Api, submission
 from django.contrib.auth.models import User
 from django.test import Client
 
@@ -14,6 +13,7 @@ from approvals.models import Decision
 from audit.models import Event
 from plans.models import Intent, Plan
 from plans.retrying import RETRIES
+from tests.plans.api_calls import Api, submission
 from tests.plans.refusing_trail import trail_refuses
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("refund")]

@@ -11,7 +11,6 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection, transaction
-from story import at_once
 
 from audit import actors
 from audit.actors import Actor
@@ -22,9 +21,11 @@ from plans.clock import clock
 from plans.committing import claim_attempt
 from plans.errors import InvalidNote, NotDecidable, NoteRequired, SecondPersonRequired
 from plans.models import Attempt, EmergencyStop, Plan, Target
+from plans.models.switches import STOP_LOCK
 from plans.status import Status
 from tests.faults.scripted_target import ScriptedTarget, drop
 from tests.plans.engine import fresh, outcomes, read, send, soon
+from tests.plans.story import at_once
 
 type Make = Callable[..., Plan]
 
@@ -148,7 +149,7 @@ def test_no_send_begins_after_the_stop_has_answered(
         return Attempt.objects.count()
 
     *taken, at_the_stop = at_once([*(lambda m=mine: claim(m) for mine in shares), stop])
-    assert sum(taken) == Attempt.objects.count() == at_the_stop
+    assert taken.count(True) == Attempt.objects.count() == at_the_stop
     assert not Attempt.objects.filter(started_at__gt=answered_at[0]).exists()
 
 
@@ -339,4 +340,4 @@ def test_the_lock_of_the_switch_is_the_same_in_the_database() -> None:
             "SELECT (classid::bigint << 32) + objid::bigint FROM pg_locks"
             " WHERE locktype = 'advisory' AND pid = pg_backend_pid()"
         )
-        assert (emergency.STOP_LOCK,) in cursor.fetchall()
+        assert (STOP_LOCK,) in cursor.fetchall()

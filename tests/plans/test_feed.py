@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from api_calls import Api, submission
 from django.contrib.auth.models import User
 from django.db import connection, transaction
 
 from audit.actors import CLOCK
 from plans.lifecycle import Verb, transition
 from plans.models import Agent, Intent, Operation, Plan
+from tests.plans.api_calls import Api, submission
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("refund")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import timedelta
 
 import pytest
@@ -41,7 +42,7 @@ def test_a_pulse_beats_when_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "beat", beats.append)
     pulse = Pulse(SWEEPER)
     for second in (0.1, 1, 2, 3.2, 4, 6.3):
-        monkeypatch.setattr(heartbeats.time, "monotonic", lambda now=second: now)
+        monkeypatch.setattr(time, "monotonic", lambda now=second: now)
         pulse.beat_if_due()
     assert beats == [(SWEEPER,)] * 3
 

@@ -6,11 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from planning_target import dry_run
 
 from plans.errors import Problem
 from plans.inspection import check_inputs, check_window, inspect_plan
 from plans.models import Operation, Target
+from tests.plans.planning_target import dry_run
 
 SCHEMA = {
     "type": "object",

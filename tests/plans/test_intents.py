@@ -8,8 +8,6 @@ from functools import partial
 
 import pytest
 from django.contrib.auth.models import User
-from planning_target import PlanningTarget, always
-from story import INPUTS, at_once, due_now, fresh, moved, past, pending, row_counts, submitted
 
 from audit import actors
 from audit.models import Event
@@ -23,6 +21,18 @@ from plans.models import Agent, Attempt, Intent, Operation, Plan, Replan
 from plans.status import Status
 from plans.sweeper import end_lifespan, outlived
 from plans.verification import verify
+from tests.plans.planning_target import PlanningTarget, always
+from tests.plans.story import (
+    INPUTS,
+    at_once,
+    due_now,
+    fresh,
+    moved,
+    past,
+    pending,
+    row_counts,
+    submitted,
+)
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
 VALUE = {"amount_cents": 48000, "invoice_id": "4412"}

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from planning_target import PlanningTarget, Reply, Seen, dry_run
-from story import at_once, fresh, moved, past, pending, refused, submission, submitted
 
 from plans import expiry, replanning
 from plans.errors import Problem, Superseded
@@ -17,6 +15,8 @@ from plans.lifecycle import Verb
 from plans.models import Agent, Intent, Operation, Plan, Replan
 from plans.status import Status
 from plans.submission import submit
+from tests.plans.planning_target import PlanningTarget, Reply, Seen, dry_run
+from tests.plans.story import at_once, fresh, moved, past, pending, refused, submission, submitted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.auth.models import User
-from planning_target import HANG_UP, PlanningTarget, Reply, always, dry_run, in_seconds
-from story import due_now, fresh, past, pending
 
 from audit import actors
 from audit.models import Event
@@ -15,6 +13,8 @@ from plans.intents import intent_status, plan_again
 from plans.models import Agent, Intent, Plan, Replan
 from plans.replanning import run
 from plans.status import Status
+from tests.plans.planning_target import HANG_UP, PlanningTarget, Reply, always, dry_run, in_seconds
+from tests.plans.story import due_now, fresh, past, pending
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("refund")]
 

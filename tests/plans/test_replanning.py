@@ -10,14 +10,6 @@ from functools import partial
 import pytest
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
-from planning_target import PlanningTarget, Reply, Seen, always, dry_run
-from story import (
-    at_once,
-    fresh,
-    moved,
-    past,
-    pending,
-)
 
 from audit import actors
 from audit.models import Event
@@ -29,6 +21,14 @@ from plans.models import Agent, Intent, Operation, Plan, Replan
 from plans.replanning import run
 from plans.status import Status
 from plans.verification import verify
+from tests.plans.planning_target import PlanningTarget, Reply, Seen, always, dry_run
+from tests.plans.story import (
+    at_once,
+    fresh,
+    moved,
+    past,
+    pending,
+)
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("refund")]
 

@@ -10,8 +10,15 @@ import pytest
 from django.contrib.auth.models import User
 from django.db import IntegrityError, OperationalError, connection, transaction
 from django.test.utils import CaptureQueriesContext
-from planning_target import Body, dry_run
-from story import (
+
+from audit.models import Event
+from plans import custody
+from plans.lifecycle import Verb
+from plans.models import Agent, Evidence, Intent, Plan, Target
+from plans.status import TERMINAL, Status
+from plans.submission import EvidenceItem, submit
+from tests.plans.planning_target import Body, dry_run
+from tests.plans.story import (
     at_once,
     fresh,
     moved,
@@ -22,13 +29,6 @@ from story import (
     submission,
     submitted,
 )
-
-from audit.models import Event
-from plans import custody
-from plans.lifecycle import Verb
-from plans.models import Agent, Evidence, Intent, Plan, Target
-from plans.status import TERMINAL, Status
-from plans.submission import EvidenceItem, submit
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from planning_target import Body, dry_run, in_seconds
-from story import INPUTS_VALUE, refused, submission, submitted
 
 from plans.models import Agent
 from plans.submission import EvidenceItem
+from tests.plans.planning_target import Body, dry_run, in_seconds
+from tests.plans.story import INPUTS_VALUE, refused, submission, submitted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
 

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 import time_machine
 from django.core.management import call_command
-from planning_target import PlanningTarget, dry_run
-from story import at_once, fresh, moved, past, pending, submitted
 
 from audit.models import Event
 from plans import expiry
@@ -20,6 +18,8 @@ from plans.lifecycle import Verb, transition
 from plans.models import Agent, Attempt, Plan, Replan, Target
 from plans.status import Status
 from plans.sweeper import committed_over_others, make_others_stale
+from tests.plans.planning_target import PlanningTarget, dry_run
+from tests.plans.story import at_once, fresh, moved, past, pending, submitted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
 

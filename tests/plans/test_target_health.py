@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 
@@ -32,7 +33,7 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """`at(7)`: seven seconds of the monotonic clock."""
 
     def move(seconds: float) -> None:
-        monkeypatch.setattr(health.time, "monotonic", lambda: seconds)
+        monkeypatch.setattr(time, "monotonic", lambda: seconds)
 
     move(0)
     return move
@@ -86,7 +87,7 @@ def test_what_is_long_ago_says_nothing(billing: Target) -> None:
 def test_it_is_written_at_once_when_it_turns_and_else_every_five_seconds(
     billing: Target, at: Callable[[float], None], django_assert_num_queries: Callable[..., object]
 ) -> None:
-    moments = [
+    moments: list[tuple[float, Exchange, int]] = [
         (0, WELL, 1),
         (1, WELL, 0),
         (4.9, WELL, 0),

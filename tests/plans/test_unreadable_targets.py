@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any
 
 import pytest
-from planning_target import HANG_UP, PlanningTarget, Reply, always, dry_run
-from story import at_once, fresh, past, read_again, read_back, submitted
 
 from audit.models import Event
 from plans import expiry
 from plans.models import Agent, Replan, Target
 from plans.status import Status
 from plans.verification import verify
+from tests.plans.planning_target import HANG_UP, PlanningTarget, Reply, always, dry_run
+from tests.plans.story import at_once, fresh, past, read_again, read_back, submitted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("refund")]
 

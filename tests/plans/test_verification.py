@@ -7,8 +7,6 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
-from planning_target import Body, PlanningTarget, Reply, Seen, dry_run
-from story import fresh, pending, read_again, read_back, submission, submitted
 
 from approvals.oversight import ReviewOversight
 from audit.models import Event
@@ -18,6 +16,8 @@ from plans.status import Status
 from plans.submission import submit
 from plans.sweeper import due_work
 from plans.verification import verify
+from tests.plans.planning_target import Body, PlanningTarget, Reply, Seen, dry_run
+from tests.plans.story import fresh, pending, read_again, read_back, submission, submitted
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("refund")]
 INPUTS = {"amount_cents": 48000, "invoice_id": "4412"}

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from receiver import Receiver, happened, queued
 
 from audit import actors
 from plans import receivers
@@ -17,6 +16,7 @@ from plans.errors import AddressNotAllowed
 from plans.models import Agent, Plan, Webhook
 from plans.webhook_addresses import Address
 from plans.webhooks import deliver
+from tests.plans.receiver import Receiver, happened, queued
 
 REFUSED = {
     "http://127.1": "https-required",

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 from django.db import connection
-from receiver import Receiver, happened, listening
 
 from audit import failpoints
 from audit.failpoints import STEPS
@@ -23,6 +22,7 @@ from audit.models import Event
 from plans import delivering, telling, webhooks
 from plans.management.commands.sweep import Sweeper
 from plans.models import Agent, Delivery, Plan, Webhook
+from tests.plans.receiver import Receiver, happened, listening
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.fm(54)]
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
-from receiver import Receiver, happened, listening, make_due, queued, status, wait_of
 from standardwebhooks.webhooks import WebhookVerificationError
 
 from audit import actors
@@ -19,6 +18,7 @@ from plans.delivering import SCHEDULE
 from plans.models import Agent, Delivery, DeliveryAttempt, Plan, Webhook
 from plans.webhooks import deliver, due
 from tests.faults.raw_target import CHUNKED, Mode, chunk, dripped, head, refused_port, whole
+from tests.plans.receiver import Receiver, happened, listening, make_due, queued, status, wait_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("calls_in_the_tests_transaction")]
 type MakePlan = Callable[..., Plan]

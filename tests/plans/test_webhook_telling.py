@@ -13,8 +13,6 @@ from typing import Any
 import pytest
 from django.contrib.auth.models import User
 from django.db import transaction
-from receiver import happened, listening, queued
-from story import at_once, pending
 
 from approvals.decisions import Ballot, decide
 from audit import actors
@@ -28,6 +26,8 @@ from plans.models import Agent, Delivery, Plan, ToldUpTo, Webhook
 from plans.models import DeliveryAttempt as Attempts
 from plans.status import Status
 from plans.sweeper import EVERY_SECOND, due_work, tell
+from tests.plans.receiver import happened, listening, queued
+from tests.plans.story import at_once, pending
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("refund")]
 URL = "http://127.0.0.1:1/"

@@ -9,12 +9,12 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from billing_process import Target, running
-from overhearing import Ear
-from programs import Program
 from psycopg import conninfo, sql
 
 from config import embedded
+from tests.demo.billing_process import Target, running
+from tests.sdk.overhearing import Ear
+from tests.sdk.programs import Program
 
 
 @pytest.fixture(scope="session")

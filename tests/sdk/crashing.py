@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from billing_process import APP_TOKEN
-from programs import PROMISES, STORES
-
 from countersign_agent import Guard, HttpTarget
+from tests.demo.billing_process import APP_TOKEN
+from tests.sdk.programs import PROMISES, STORES
 
 
 def main(url: str, kind: str, folder: str, invoice: str) -> None:

@@ -8,9 +8,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from billing_process import APP_TOKEN
-from overhearing import AsyncOverheard, Blocking, Ear, Overheard
-
 from countersign_agent import (
     AsyncGuard,
     Guard,
@@ -22,6 +19,8 @@ from countersign_agent import (
     Store,
 )
 from countersign_agent.instants import now
+from tests.demo.billing_process import APP_TOKEN
+from tests.sdk.overhearing import AsyncOverheard, Blocking, Ear, Overheard
 
 PROMISES = Promises(
     enforces_expiry=True, consumed_plans_readable=True, key_retention_seconds=86_400

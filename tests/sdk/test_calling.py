@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from overhearing import Blocking
-from raw_target import Mode, RawTarget, refused_port, whole
 
 from countersign_agent import AsyncClient, Client, Refused, Unanswered, UnexpectedAnswer
 from countersign_agent.errors import RateLimited, ServerAway, ServerFault, TooManyPending
+from tests.faults.raw_target import Mode, RawTarget, refused_port, whole
+from tests.sdk.overhearing import Blocking
 
 KEY = "cs_key_of_the_tests"
 

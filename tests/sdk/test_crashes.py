@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from billing_process import ROOT, Target
-from overhearing import Ear
-from programs import STORES, Program
 
 from countersign_agent import OutcomeUnknown, StateHeld
+from tests.demo.billing_process import ROOT, Target
+from tests.sdk.overhearing import Ear
+from tests.sdk.programs import STORES, Program
 
 HERE = Path(__file__).parent
-PATHS = (ROOT, ROOT / "sdk" / "src", HERE, ROOT / "tests" / "demo")
+PATHS = (ROOT, ROOT / "sdk" / "src")
 
 
 def wish(invoice: str, cents: int = 1_500) -> dict[str, Any]:

@@ -14,9 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from billing_process import Target
-from overhearing import Ear
-from programs import QUICK, Program
 
 from countersign_agent import (
     FingerprintDisagreement,
@@ -29,6 +26,9 @@ from countersign_agent import (
     UnknownPlan,
     as_json,
 )
+from tests.demo.billing_process import Target
+from tests.sdk.overhearing import Ear
+from tests.sdk.programs import QUICK, Program
 
 
 def wish(invoice: str, cents: int = 1_500) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def test_it_never_commits_after_a_write_of_its_own(
 ) -> None:
     guard = program.guard()
 
-    @guard.mutating("invoice/{number}")
+    @guard.mutating("invoice/{number}")  # type: ignore[untyped-decorator]  # either kind of guard
     def refund_by_hand(number: str) -> str:
         path = f"/invoices/{number}/external_refund"
         return str(billing.app.post(path, json={"amount_cents": 1}).status_code)
@@ -125,7 +125,7 @@ def test_a_write_elsewhere_and_a_read_leave_the_plan_alone(
 ) -> None:
     guard = program.guard()
 
-    @guard.mutating(["invoice/1"])
+    @guard.mutating(["invoice/1"])  # type: ignore[untyped-decorator]  # either kind of guard
     def elsewhere() -> None: ...
 
     with guard.task("t") as task:
@@ -140,7 +140,7 @@ def test_a_tool_that_fails_has_perhaps_written(
 ) -> None:
     guard = program.guard()
 
-    @guard.mutating(["*"])
+    @guard.mutating(["*"])  # type: ignore[untyped-decorator]  # either kind of guard
     def breaks() -> None:
         raise LookupError
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
-from programs import QUICK
 
 import countersign_agent
 from countersign_agent import AsyncClient, AsyncGuardedTask, Client, Guard, GuardedTask, errors
@@ -20,6 +19,7 @@ from countersign_agent.problems import Problem
 from countersign_agent.task import Task
 from plans.errors import CATALOGUE
 from tests.architecture.test_source import ROOT, _lines, files, hits
+from tests.sdk.programs import QUICK
 
 # What is built on top of it has tests of its own.
 ON_TOP = re.compile(r"/(tools|mcp)|/(__main__|cli)\.py")

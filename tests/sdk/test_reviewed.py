@@ -16,9 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from losing import Losing
-from overhearing import AsyncOverheard, Blocking, Ear, Overheard
-from programs import QUICK
 
 from countersign_agent import (
     AsyncClient,
@@ -38,6 +35,9 @@ from countersign_agent.instants import now
 from demo.credentials import AGENT, TARGET
 from tests.journeys.people import Billing, Person
 from tests.journeys.product import ROOT, Product, eventually
+from tests.sdk.losing import Losing
+from tests.sdk.overhearing import AsyncOverheard, Blocking, Ear, Overheard
+from tests.sdk.programs import QUICK
 
 HERE = Path(__file__).parent
 _numbers = itertools.count(1)
@@ -269,7 +269,7 @@ def test_a_write_of_the_agent_takes_its_plan_from_the_queue(
     invoice = billing.new_invoice()
     guard = program.guard()
 
-    @guard.mutating("invoice/{number}")
+    @guard.mutating("invoice/{number}")  # type: ignore[untyped-decorator]  # either kind of guard
     def refund_by_hand(number: str) -> None:
         billing.refund_elsewhere(number, 1_000)
 

@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from programs import QUICK
 
 from countersign_agent import (
     Answer,
@@ -22,6 +21,7 @@ from countersign_agent import (
     Promises,
 )
 from countersign_agent.instants import now, write_instant
+from tests.sdk.programs import QUICK
 
 SILENCE = NoAnswer("timeout")
 NOWHERE = NotSent("ConnectError")
@@ -241,6 +241,7 @@ def test_a_write_counts_from_before_it_begins_until_after_its_end() -> None:
 
     @guard.mutating("page/{number}")
     def edit(number: int) -> None:
+        assert made is not None
         seen.append(task.commit(made.plan_id))
 
     made = task.plan("wiki", "edit", {"page": 1}).plan

@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Callable
 
 import pytest
-from raw_target import MODES, Mode, RawTarget, refused_port, whole
 
 from countersign_agent import Answer, Exchange, NoAnswer, NotSent
 from countersign_agent.exchanges import Request
 from countersign_agent.transports import AsyncHttpPort, HttpPort
+from tests.faults.raw_target import MODES, Mode, RawTarget, refused_port, whole
 
 SECONDS = 0.6
 # These the library under us reads with more patience than a gateway would.

@@ -29,12 +29,12 @@ class OrmShop(Shop):
     """Reads and writes items as a Django developer would."""
 
     def stock(self, state: State, name: str) -> int | None:
-        items = Item.objects.select_for_update() if state.committing else Item.objects
-        item = items.filter(name=name).first()
+        items = Item._default_manager.filter(name=name)
+        item = (items.select_for_update() if state.committing else items).first()
         return item.stock if item else None
 
     def set_stock(self, connection: Any, name: str, stock: int) -> None:
-        Item.objects.filter(name=name).update(stock=stock)
+        Item._default_manager.filter(name=name).update(stock=stock)
 
     def apply(self, plan: Plan) -> dict[str, Any]:
         assert connection.in_atomic_block
