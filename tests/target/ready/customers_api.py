@@ -122,7 +122,10 @@ class Handler(BaseHTTPRequestHandler):
                 return self._say(307, {}, Location="/elsewhere")
             case "html":
                 return self._say(200, "<html>sign in</html>")
-            case "nothing-done":
+            case "nothing-done" | "nothing-done-moved":
+                if fault == "nothing-done-moved":
+                    with WORLD.lock:
+                        WORLD.put(number, WORLD.customers[number] | {"name": "another"})
                 return self._say(204, None)
         status, answer, headers = self._carried_out(number, body, whole=whole)
         match fault if status < 300 else "":

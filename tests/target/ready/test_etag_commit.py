@@ -244,6 +244,20 @@ def test_a_yes_without_a_change_is_no_success(
     assert target.commit(plan, f"idem_empty_{settle_by}").status_code == 200
 
 
+@pytest.mark.parametrize("settle_by", ["marker", "state", "nobody"])
+def test_a_yes_that_nothing_shows_is_no_success(
+    etag_target: MakeTarget, api: Customers, settle_by: str
+) -> None:
+    """Something in between says 204, the API did nothing, and another writer was there."""
+    target, number = etag_target(settle_by=settle_by), api.new()
+    plan = target.plan(customer_id=number, city="Bergen")
+    api.arm(write="nothing-done-moved")
+    answer = target.commit(plan, f"idem_empty_moved_{settle_by}")
+    assert answer.json()["code"] == "outcome-unknown"
+    assert target.read(plan)["status"] == ("not_applied" if settle_by == "marker" else "open")
+    assert api.writes(number) == []
+
+
 def test_an_empty_yes_is_read_again(etag_target: MakeTarget, api: Customers) -> None:
     target, number = etag_target(), api.new()
     api.arm(write="apply-204")
@@ -303,6 +317,7 @@ def test_whatever_goes_wrong_nothing_is_done_twice_or_told_wrongly(
     target, chance = etag_target(settle_by="marker"), random.Random(4412)
     customers = [api.new(limit_cents=10**6) for _ in range(3)]
     faults = ["", "", "reset", "apply-reset", "apply-500", "500", "html", "412", "429", "apply-204"]
+    faults += ["nothing-done", "nothing-done-moved"]
 
     def story(number: int) -> dict[str, object]:
         customer = customers[number % 3]

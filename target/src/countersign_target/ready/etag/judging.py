@@ -40,33 +40,28 @@ def unknown(detail: str) -> Unknown:
 def done(plan: Plan, answer: Answer, settings: ApiSettings, look: Look) -> Applied | Unknown:
     """What a write came to that the API says it did; `Unknown` when what it says is no proof.
 
-    200 and 201 with a JSON object, or 204 and empty ones, with another ETag than before.
+    An answer with the object and another ETag than before is believed. One without, like a 204, may
+    come from anything between here and the API: then the object has to show it.
     """
     if answer.status not in (200, 201, 204):
         return unknown(f"it answered {answer.status}, which promises nothing")
     if answer.body and answer.document is None:
         return unknown("it answered something that is no JSON object")
-    seen = _after(answer, look)
-    if seen is None:
-        bare: dict[str, Any] = {
-            "object": plan.covers[0],
-            "etag": None,
-            "fields": {},
-            "settled_by": "answer",
-        }
-        return Applied(bare)
+    told = answer.document is not None and answer.etag is not None
+    try:
+        seen = Seen(answer.etag or "", answer.document or {}) if told else look()
+    except Problem as problem:
+        return unknown(f"it says yes without showing it, and then: {problem.detail}")
     if seen.etag == plan.details["etag"]:
         return unknown("it says yes, and its ETag says that nothing changed")
+    if not told and not shows(plan, seen, settings):
+        return unknown("it says yes, and the object does not show it")
     return Applied(result(plan, seen, settings, "answer"))
 
 
-def _after(answer: Answer, look: Look) -> Seen | None:
-    if answer.document is not None and answer.etag is not None:
-        return Seen(answer.etag, answer.document)
-    try:
-        return look()
-    except Problem:
-        return None  # the API's word stands; there is only nothing to show
+def shows(plan: Plan, seen: Seen, settings: ApiSettings) -> bool:
+    """Whether the object carries the plan's mark, or without marks its values."""
+    return marked(plan, seen, settings) if settings.marker else as_planned(plan, seen)
 
 
 def result(plan: Plan, seen: Seen, settings: ApiSettings, settled_by: str) -> dict[str, Any]:
