@@ -15,6 +15,7 @@ from typing import Final
 from django.conf import settings
 from django.urls import reverse
 
+from approvals import lookalikes
 from approvals.notices.rows import Notice
 from audit.safe_text import visible
 from plans.models import Plan
@@ -77,7 +78,10 @@ def _what_became(plan: Plan) -> list[tuple[str, str]]:
 
 def _about(plan: Plan) -> list[tuple[str, str]]:
     owner = plan.agent.owner.get_username()
+    found = lookalikes.badges(plan.title)
+    careful = [f"{badge.label}: {badge.detail}" if badge.detail else badge.label for badge in found]
     return [
+        *(("Careful", defused(words)) for words in careful),
         ("Operation", f"{plan.target.name}.{plan.operation.name}"),
         ("Agent", defused(f"{plan.agent.name}, owned by {owner}")),
         ("Plan", f"{plan.plan_id}, revision {plan.revision}"),

@@ -159,3 +159,9 @@ def test_a_plan_that_is_not_verified_or_needs_several_says_so(make_plan: MakePla
     assert facts["Approvals"] == "2 people have to approve it"
     assert "no way to read this plan back" in facts["Not verified"]
     assert facts["Decide by"].endswith("in 0 min")
+
+
+def test_letters_that_look_like_others_are_named(make_plan: MakePlan) -> None:
+    plan = make_plan()
+    Plan.objects.filter(pk=plan.pk).update(title="Refund 1.00 USD on p\u0430ypal")
+    assert ("Careful", "mixed scripts: \u0430 U+0430") in words(notice(plan), clock()).facts
