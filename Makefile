@@ -10,7 +10,7 @@ TEMPLATES := $(shell find templates -name '*.html' 2>/dev/null)
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-reset test lint fmt bench bench-waiting bench-desks chaos chaos-mutants matrix requirements
+.PHONY: help demo demo-reset test lint fmt bench bench-queue bench-waiting bench-desks chaos chaos-mutants matrix requirements
 
 help: ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "make %-13s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ bench-waiting: $(VENV)/dev.stamp ## Let a thousand agents wait on one web proces
 
 bench-desks: $(VENV)/dev.stamp ## Let two hundred people look at one web process (ARGS=--help)
 	@exec $(PY) -m bench.desks $(ARGS)
+
+bench-queue: $(VENV)/dev.stamp ## Open the review page with a thousand plans waiting (ARGS=--help)
+	@exec $(PY) -m bench.queue $(ARGS)
 
 chaos: $(VENV)/dev.stamp ## Break everything at random and judge what is left (SEED, SECONDS)
 	@exec $(PY) -m tests.chaos $(if $(SEED),--seed $(SEED)) $(if $(SECONDS),--seconds $(SECONDS))
