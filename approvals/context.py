@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.contrib.auth.models import User
 from django.http import HttpRequest  # noqa: TID251  # a context processor is part of the edge
 from django.utils.functional import SimpleLazyObject
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals import desk, queue
 from approvals.access import Role
@@ -32,7 +34,7 @@ class Navigation:
     def role(self) -> str:
         """The one word beside the name: the strongest role, for people who have several."""
         order = (Role.OPERATORS, Role.MANAGERS, Role.LEADS, Role.REVIEWERS)
-        return next((role.value.removesuffix("s") for role in order if role in self.roles), "guest")
+        return next((str(_ROLES[role]) for role in order if role in self.roles), _("guest"))
 
     @property
     def audit(self) -> bool:
@@ -43,6 +45,12 @@ class Navigation:
         return bool(self.roles & {Role.OPERATORS, Role.LEADS})
 
 
+_ROLES: Final = {
+    Role.OPERATORS: gettext_lazy("operator"),
+    Role.MANAGERS: gettext_lazy("manager"),
+    Role.LEADS: gettext_lazy("lead"),
+    Role.REVIEWERS: gettext_lazy("reviewer"),
+}
 # Pages that are read while one is "in" another section of the head.
 SECTIONS = {
     "plan": "review",
