@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.http import HttpResponse
@@ -114,6 +114,7 @@ def _refused(request: PersonRequest, plan: Plan, problem: Problem) -> HttpRespon
     context |= {"problem": problem, "posted": request.POST, "changed": changed}
     context["changed_words"] = [forms.PARTS[name] for name in changed]
     context["shown_at"] = _shown_at(request, context)
+    context["won_at"] = _won_at(problem)
     context["dwell_left_ms"] = _dwell_left(context)
     context["opened_before"] = set() if changed else forms.opened_changes(request.POST)
     look_again = problem.status in LOOK_AGAIN and context["may"].may_decide
@@ -128,6 +129,12 @@ def _refused(request: PersonRequest, plan: Plan, problem: Problem) -> HttpRespon
     for name, value in problem.headers.items():
         response.headers[name] = value
     return response
+
+
+def _won_at(problem: Problem) -> datetime | None:
+    """When the winner of a race decided."""
+    told = problem.members.get("decided_at")
+    return datetime.fromisoformat(told) if told else None
 
 
 def _shown_at(request: PersonRequest, context: dict[str, Any]) -> str:

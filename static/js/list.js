@@ -63,7 +63,7 @@ function arrive() {
   known = new Set(rows().map((row) => row.id));
   if (!said || !come.length) return;
   const first = come[0].querySelector("a")?.textContent.trim() ?? "";
-  said.textContent = come.length === 1 ? `New in the list: ${first}` : `${come.length} new in the list, first: ${first}`;
+  said.textContent = `${come.length === 1 ? said.dataset.one : said.dataset.many} ${first}`;
 }
 
 document.addEventListener("htmx:beforeRequest", (event) => {

@@ -104,6 +104,19 @@ function retry() {
   again = setTimeout(connect, wait * (0.5 + Math.random()));
 }
 
+// A server that answers again is asked for a stream soon, not when the patience of its absence ends.
+let away = false;
+function answered(event) {
+  if (!event.detail.successful) {
+    away = true;
+    return;
+  }
+  if (!away || source || document.hidden) return;
+  away = false;
+  failures = 0;
+  retry();
+}
+
 function lose() {
   if (!source) return;
   drop("polling");
@@ -118,6 +131,7 @@ if (place) {
     return source;
   };
   document.addEventListener("htmx:sseError", lose);
+  document.addEventListener("htmx:afterRequest", answered);
 }
 
 function turn() {

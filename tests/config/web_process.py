@@ -50,10 +50,10 @@ class Server:
         self.wait_until_up()
 
     def wait_until_up(self) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             try:
-                httpx.get(f"{self.url}/health/live", timeout=5)
+                httpx.get(f"{self.url}/health/live", timeout=20)
             except httpx.HTTPError:
                 assert self.process.poll() is None, self.log.read_text()
                 time.sleep(0.1)
