@@ -140,7 +140,7 @@ function turn() {
     drop("paused");
     return;
   }
-  state("polling");
+  if (!source) state("polling");
   failures = 0;
   refresh();
   knownAt = performance.now();
@@ -153,6 +153,7 @@ setInterval(() => {
   if (isLive() && !document.hidden && document.querySelector("#tray li")) say("look-strip");
 }, STRIP_MS);
 document.addEventListener("visibilitychange", turn);
+addEventListener("online", turn);
 addEventListener("pagehide", () => drop("paused"));
 addEventListener("pageshow", (event) => { if (event.persisted) turn(); });
 document.addEventListener("countdown:zero", lookAround);

@@ -44,6 +44,8 @@ def open_browser(chromium: Browser, site: str) -> Iterator[Callable[..., Browser
         cookie = client.cookies[settings.SESSION_COOKIE_NAME].value
         context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": site}])
         context.set_default_timeout(10_000)
+        # The first page of a server compiles every template.
+        context.set_default_navigation_timeout(30_000)
         return context
 
     yield open_one

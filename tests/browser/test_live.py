@@ -279,6 +279,7 @@ def test_it_asks_by_itself_while_no_stream_can_be_had(
     new = arrives(make_plan)
     expect(page.locator(f"#plan-{new.pk}")).to_be_visible(timeout=9000)
     context.unroute("**/hints/**")
+    page.evaluate("dispatchEvent(new Event('online'))")
     expect(page.locator("#live")).to_have_attribute("data-state", "live", timeout=20_000)
 
 
