@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from django.db.models import TextChoices
+from django.utils.translation import gettext_lazy
 
 from plans.models import Operation
 
@@ -20,10 +21,10 @@ _LIKENESS = re.compile("[0-9a-f]{32}")
 
 
 class Tab(TextChoices):
-    NEEDS_ME = "needs_me", "Needs me"
-    OTHERS = "others", "Others"
-    REPLANNING = "replanning", "Re-planning"
-    DONE = "done", "Done"
+    NEEDS_ME = "needs_me", gettext_lazy("Needs me")
+    OTHERS = "others", gettext_lazy("Others")
+    REPLANNING = "replanning", gettext_lazy("Re-planning")
+    DONE = "done", gettext_lazy("Done")
 
 
 class Part(TextChoices):

@@ -9,6 +9,8 @@ from typing import Final
 
 from django.contrib.auth.models import User
 from django.urls import reverse
+from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals.filters import Part, Tab
 from approvals.lists import Found, Page
@@ -120,7 +122,9 @@ def _plan_again(plan: Plan) -> str:
 
 def _what(plan: Plan) -> str:
     what = f"{plan.target.name}.{plan.operation.name} · {plan.agent.name}"
-    return f"{what} · rev {plan.revision}" if plan.revision > 1 else what
+    if plan.revision == 1:
+        return what
+    return f"{what} · {_('rev {number}').format(number=plan.revision)}"
 
 
 def _badges(found: Found, tab: Tab, user: User) -> list[tuple[str, str]]:
@@ -128,22 +132,25 @@ def _badges(found: Found, tab: Tab, user: User) -> list[tuple[str, str]]:
     plan, part = found.plan, found.part
     if tab is Tab.DONE:
         return [(_TONES.get(Status(plan.status), "quiet"), plan.get_status_display())]
-    badges = [("info", f"{found.alike} alike")] if found.alike > 1 else []
+    badges = []
+    if found.alike > 1:
+        badges.append(("info", _("{number} alike").format(number=found.alike)))
     if part is Part.PARKED:
-        return [*badges, ("quiet", "plan on open")]
+        return [*badges, ("quiet", _("plan on open"))]
     if plan.status != Status.PENDING:
         badges.append((_TONES.get(Status(plan.status), "quiet"), plan.get_status_display()))
     elif plan.agent.owner_id == user.pk:
-        badges.append(("quiet", "your agent"))
+        badges.append(("quiet", _("your agent")))
     if found.changed:
-        badges.append(("warn", "changed"))
+        badges.append(("warn", _("changed")))
     if plan.approvals_required > 1:
-        given = f"{plan.approvals_given} of {plan.approvals_required} approved"
-        badges.append(("quiet", given))
+        given, required = plan.approvals_given, plan.approvals_required
+        text = _("{given} of {required} approved")
+        badges.append(("quiet", text.format(given=given, required=required)))
     if plan.verification == Plan.Verification.UNAVAILABLE:
-        badges.append(("bad", "not verified"))
+        badges.append(("bad", _("not verified")))
     if not plan.operation.reversible:
-        badges.append(("bad", "irreversible"))
+        badges.append(("bad", _("irreversible")))
     return badges
 
 
@@ -165,31 +172,32 @@ def subject_of(replan: Replan) -> str:
     """The dead plan's sentence, or what is known before the first plan."""
     if replan.plan:
         return replan.plan.title or replan.plan.plan_id
-    return f"First dry run of task {visible(replan.intent.task_id)}"
+    task = visible(replan.intent.task_id)
+    return _("First dry run of task {task}").format(task=task)
 
 
 _CAUSES: Final = {
-    Replan.Cause.FIRST: "It is the first dry run.",
-    Replan.Cause.EXPIRED: "The time to decide ran out.",
-    Replan.Cause.CONFLICTED: "The world moved, so the target refused it.",
-    Replan.Cause.STALE: "Something that it covers was written after it was planned.",
-    Replan.Cause.CHANGES_REQUESTED: "A reviewer asked for changes.",
-    Replan.Cause.PERSON: "A person asked for a fresh plan.",
-    Replan.Cause.OPENED: "A reviewer opened it with little time left.",
+    Replan.Cause.FIRST: gettext_lazy("It is the first dry run."),
+    Replan.Cause.EXPIRED: gettext_lazy("The time to decide ran out."),
+    Replan.Cause.CONFLICTED: gettext_lazy("The world moved, so the target refused it."),
+    Replan.Cause.STALE: gettext_lazy("Something that it covers was written after it was planned."),
+    Replan.Cause.CHANGES_REQUESTED: gettext_lazy("A reviewer asked for changes."),
+    Replan.Cause.PERSON: gettext_lazy("A person asked for a fresh plan."),
+    Replan.Cause.OPENED: gettext_lazy("A reviewer opened it with little time left."),
 }
 
 
 def why(replan: Replan) -> str:
     """The cause in words, with the fields that moved where the target named them."""
-    words = _CAUSES[Replan.Cause(replan.cause)]
+    words = str(_CAUSES[Replan.Cause(replan.cause)])
     changed = (replan.plan.conflict or {}).get("changed") if replan.plan else None
     if not changed:
         return words
     moved = ", ".join(visible(str(change.get("path", "?"))) for change in changed)
-    return f"{words} Changed: {moved}."
+    return _("{why} Changed: {moved}.").format(why=words, moved=moved)
 
 
 def _whose_turn(replan: Replan) -> str:
     if replan.mode == "agent":
-        return "the agent's turn"
-    return "planning now" if replan.status == Replan.Status.LEASED else "waiting"
+        return _("the agent's turn")
+    return _("planning now") if replan.status == Replan.Status.LEASED else _("waiting")

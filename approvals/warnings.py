@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final
 
+from django.utils.translation import gettext_lazy
+
 
 class Stage(StrEnum):
     """What is left of the window, from the plan's arrival to `decide_by`."""
@@ -15,7 +17,11 @@ class Stage(StrEnum):
     FIFTH = "fifth"
 
 
-WORDS: Final = {Stage.PLENTY: "", Stage.HALF: "Half left", Stage.FIFTH: "Last fifth"}
+WORDS: Final = {
+    Stage.PLENTY: "",
+    Stage.HALF: gettext_lazy("Half left"),
+    Stage.FIFTH: gettext_lazy("Last fifth"),
+}
 
 
 def stage(left_ms: int, window_ms: int) -> Stage:
@@ -28,4 +34,4 @@ def stage(left_ms: int, window_ms: int) -> Stage:
 def words(stages: Iterable[Stage]) -> str:
     """What the title of a list says: of its most urgent row."""
     found = set(stages)
-    return next((WORDS[each] for each in (Stage.FIFTH, Stage.HALF) if each in found), "")
+    return next((str(WORDS[each]) for each in (Stage.FIFTH, Stage.HALF) if each in found), "")
