@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, Page
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from plans.models import Agent, Operation
@@ -46,6 +46,7 @@ def open_browser(chromium: Browser, site: str) -> Iterator[Callable[..., Browser
         context.set_default_timeout(10_000)
         # The first page of a server compiles every template.
         context.set_default_navigation_timeout(30_000)
+        expect.set_options(timeout=15_000)
         return context
 
     yield open_one

@@ -105,9 +105,8 @@ def successor_of(plan: Plan, make_plan: MakePlan) -> Plan:
 
 
 def top_of(row: Locator) -> float:
-    box = row.bounding_box()
-    assert box is not None
-    return box["y"]
+    """Read in one go: a row that is just being replaced has no box for Playwright."""
+    return float(row.evaluate("(link) => link.getBoundingClientRect().top"))
 
 
 @contextmanager
