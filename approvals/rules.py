@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from django.utils.translation import gettext as _
+
 from approvals.models import Policy
 from approvals.policies import conditions
 from approvals.policies.demands import Demands, Match, added_up
-from approvals.standing import asks
+from approvals.standing import asks, people
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +32,12 @@ class Rule:
 
     def _asks(self) -> Iterator[str]:
         if self.policy.deny:
-            yield "nobody can approve it"
+            yield _("nobody can approve it")
             return
-        people = [f"{count} of {group}" for group, count in self.demands.groups.items()]
-        yield " and ".join(people) or "one reviewer of the target"
+        yield people(self.demands) or _("one reviewer of the target")
         yield from asks(self.demands)
         if self.policy.raise_risk:
-            yield f"its risk is at least {self.policy.raise_risk}"
+            yield _("its risk is at least {risk}").format(risk=_(self.policy.raise_risk))
 
 
 def rules() -> list[Rule]:

@@ -87,13 +87,17 @@ def _sorted(papers: Papers) -> tuple[list[Reviewer], list[tuple[str, str]]]:
 def _needs(demands: Demands, groups: Iterable[str]) -> str:
     """`2 of reviewers and 1 of leads`; without a policy, of the target's groups."""
     if not demands.groups:
-        return _("{approvals_required} of {groups}").format(
-            approvals_required=demands.approvals_required, groups=", ".join(groups)
-        )
-    return _(" and ").join(
-        _("{count} of {group}").format(count=count, group=group)
-        for group, count in demands.groups.items()
-    )
+        return _of(demands.approvals_required, ", ".join(groups))
+    return people(demands)
+
+
+def people(demands: Demands) -> str:
+    """`2 of reviewers and 1 of leads`; empty where no policy names a group."""
+    return _(" and ").join(_of(count, group) for group, count in demands.groups.items())
+
+
+def _of(count: int, group: str) -> str:
+    return _("{count} of {group}").format(count=count, group=group)
 
 
 def asks(demands: Demands) -> list[str]:
@@ -104,9 +108,7 @@ def asks(demands: Demands) -> list[str]:
     if demands.expand_first:
         found.append(_("every change opened, one by one"))
     if demands.dwell_seconds:
-        found.append(
-            _("a look of at least {dwell_seconds} s").format(dwell_seconds=demands.dwell_seconds)
-        )
+        found.append(_("a look of at least {number} s").format(number=demands.dwell_seconds))
     return found
 
 

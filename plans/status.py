@@ -6,6 +6,7 @@ from typing import Final
 
 from django.db.models import TextChoices
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import gettext_noop
 
 
 class Status(TextChoices):
@@ -28,22 +29,32 @@ class Status(TextChoices):
 
 
 MEANING: Final[dict[Status, str]] = {
-    Status.VERIFYING: "received; being read back from the target",
-    Status.PENDING: "waits for people",
-    Status.APPROVED: "enough approvals; commit due now",
-    Status.COMMITTING: "an attempt exists; its outcome is not known yet",
-    Status.UNKNOWN: "an attempt ended without a trustworthy answer; being resolved",
-    Status.UNRESOLVED: "automatic resolution is over; a person must look at the target",
-    Status.COMMITTED: "applied, result stored",
-    Status.REJECTED: "closed by a person, nothing applied",
-    Status.ABANDONED: "closed by the agent or the lifespan of its intent, nothing applied",
-    Status.SUPERSEDED: "closed by its successor, nothing applied",
-    Status.MISMATCHED: "closed: the target's read-back differs from the submission",
-    Status.FAILED: "closed: the target definitely refused, nothing applied",
-    Status.EXPIRED: "closed by the clock, nothing applied; a re-plan is queued",
-    Status.CONFLICTED: "closed: the world moved, nothing applied; a re-plan is queued",
-    Status.STALE: "closed: covered state was written, nothing applied; a re-plan is queued",
-    Status.CHANGES_REQUESTED: "closed by a reviewer's wish; a re-plan by the agent is queued",
+    Status.VERIFYING: gettext_noop("received; being read back from the target"),
+    Status.PENDING: gettext_noop("waits for people"),
+    Status.APPROVED: gettext_noop("enough approvals; commit due now"),
+    Status.COMMITTING: gettext_noop("an attempt exists; its outcome is not known yet"),
+    Status.UNKNOWN: gettext_noop("an attempt ended without a trustworthy answer; being resolved"),
+    Status.UNRESOLVED: gettext_noop(
+        "automatic resolution is over; a person must look at the target"
+    ),
+    Status.COMMITTED: gettext_noop("applied, result stored"),
+    Status.REJECTED: gettext_noop("closed by a person, nothing applied"),
+    Status.ABANDONED: gettext_noop(
+        "closed by the agent or the lifespan of its intent, nothing applied"
+    ),
+    Status.SUPERSEDED: gettext_noop("closed by its successor, nothing applied"),
+    Status.MISMATCHED: gettext_noop("closed: the target's read-back differs from the submission"),
+    Status.FAILED: gettext_noop("closed: the target definitely refused, nothing applied"),
+    Status.EXPIRED: gettext_noop("closed by the clock, nothing applied; a re-plan is queued"),
+    Status.CONFLICTED: gettext_noop(
+        "closed: the world moved, nothing applied; a re-plan is queued"
+    ),
+    Status.STALE: gettext_noop(
+        "closed: covered state was written, nothing applied; a re-plan is queued"
+    ),
+    Status.CHANGES_REQUESTED: gettext_noop(
+        "closed by a reviewer's wish; a re-plan by the agent is queued"
+    ),
 }
 
 # Closed, nothing applied, and a re-plan row is made in the same transaction.
