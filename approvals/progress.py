@@ -12,6 +12,7 @@ from django.contrib.auth.models import User
 from django.db.models import BigIntegerField, Exists, F, Q, QuerySet
 from django.urls import reverse
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 
 from approvals.models import Decision
 from audit.models import ClockTimestamp
@@ -146,33 +147,29 @@ def _while_held(status: Status) -> str:
 
 
 def _sentence(plan: Plan, status: Status) -> str:
+    if status in (Status.PENDING, Status.REJECTED):
+        return _of_step(plan, status)
     meanwhile = _("it is being planned again")
-    match status:
-        case Status.PENDING | Status.REJECTED:
-            return _of_step(plan, status)
-        case Status.CHANGES_REQUESTED:
-            text, meanwhile = _("changes requested: {next}"), _("the agent is asked to plan again")
-        case Status.COMMITTED:
-            text = _("committed{after}")
-        case Status.APPROVED:
-            text = _("approved, about to be sent to {target}")
-        case Status.COMMITTING:
-            text = _("sent to {target}{after}")
-        case Status.UNKNOWN:
-            text = _("not confirmed yet, retrying with the same key")
-        case Status.UNRESOLVED:
-            text = _("not confirmed: look at {target}")
-        case Status.CONFLICTED:
-            text = _("not applied, the world moved: {next}")
-        case Status.FAILED:
-            text = _("not applied: {target} refused it")
-        case Status.EXPIRED:
-            text = _("not applied, its time ran out: {next}")
-        case _:
-            text = _("not applied, something wrote to it first: {next}")
+    if status == Status.CHANGES_REQUESTED:
+        meanwhile = _("the agent is asked to plan again")
+    text = str(_SAYS.get(status, _SAYS[Status.STALE]))
     after = _after(plan, plan.closed_at if status == Status.COMMITTED else plan.first_sent_at)
     follows = _what_follows(plan) or meanwhile
     return text.format(target=plan.target.name, after=after, next=follows)
+
+
+_SAYS: Final = {
+    Status.CHANGES_REQUESTED: gettext_lazy("changes requested: {next}"),
+    Status.COMMITTED: gettext_lazy("committed{after}"),
+    Status.APPROVED: gettext_lazy("approved, about to be sent to {target}"),
+    Status.COMMITTING: gettext_lazy("sent to {target}{after}"),
+    Status.UNKNOWN: gettext_lazy("not confirmed yet, retrying with the same key"),
+    Status.UNRESOLVED: gettext_lazy("not confirmed: look at {target}"),
+    Status.CONFLICTED: gettext_lazy("not applied, the world moved: {next}"),
+    Status.FAILED: gettext_lazy("not applied: {target} refused it"),
+    Status.EXPIRED: gettext_lazy("not applied, its time ran out: {next}"),
+    Status.STALE: gettext_lazy("not applied, something wrote to it first: {next}"),
+}
 
 
 def _of_step(plan: Plan, status: Status) -> str:
