@@ -66,8 +66,11 @@ function arrive() {
   said.textContent = `${come.length === 1 ? said.dataset.one : said.dataset.many} ${first}`;
 }
 
+// While one key is left to press, only the plan itself may change under it.
+const BARRED = { queue: BUSY, tray: ".bar.armed" };
+const barred = (id) => Object.hasOwn(BARRED, id) && document.querySelector(BARRED[id]) !== null;
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (event.detail.elt.id !== "queue" || !document.querySelector(BUSY)) return;
+  if (!barred(event.detail.elt.id)) return;
   event.preventDefault();
   owed = true;
 });
@@ -82,27 +85,28 @@ document.addEventListener("disarmed", () => setTimeout(pay, 300));
 // What says the same as the list that is there replaces nothing; the times count down by
 // themselves, and are set right now and then.
 const RIGHT_MS = 30_000;
-let text = "";
-let swappedAt = 0;
-function isOld(answer) {
+const texts = new Map();
+function isOld(id, answer) {
   const now = answer.replace(/<time[^>]*>[^<]*<\/time>/g, "").replace(/name="csrfmiddlewaretoken" value="[^"]*"/g, "");
-  const same = now === text && performance.now() - swappedAt < RIGHT_MS;
-  text = now;
-  if (!same) swappedAt = performance.now();
-  return same;
+  const before = texts.get(id);
+  if (before?.text === now && performance.now() - before.at < RIGHT_MS) return true;
+  texts.set(id, { text: now, at: performance.now() });
+  return false;
 }
+
 let strip = [];
 document.addEventListener("htmx:beforeSwap", (event) => {
-  if (event.detail.target.id === "tray") strip = unfolded("#tray");
+  const { shouldSwap, serverResponse, target } = event.detail;
+  if (!shouldSwap || !Object.hasOwn(BARRED, target.id)) return;
+  if (barred(target.id)) {
+    event.detail.shouldSwap = false;
+    owed = true;
+  } else if (isOld(target.id, serverResponse)) event.detail.shouldSwap = false;
+  else if (target.id === "queue") keep();
+  else strip = unfolded("#tray");
 });
 document.addEventListener("htmx:afterSwap", (event) => {
   if (event.detail.target?.id === "tray") unfold(strip);
-});
-document.addEventListener("htmx:beforeSwap", (event) => {
-  const { shouldSwap, serverResponse, target } = event.detail;
-  if (target.id !== "queue" || !shouldSwap) return;
-  if (isOld(serverResponse)) event.detail.shouldSwap = false;
-  else keep();
 });
 document.addEventListener("htmx:afterSwap", () => {
   restore();

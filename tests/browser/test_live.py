@@ -12,7 +12,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from django.db import transaction
-from playwright.sync_api import BrowserContext, Locator, Page, expect
+from playwright.sync_api import BrowserContext, Page, expect
 from pytest_django import DjangoDbBlocker
 
 from approvals.models import Decision, Policy
@@ -36,6 +36,7 @@ WATCH_SHIFTS = """
       window.shifts.push([value, ...sources.map(({node}) => node?.outerHTML?.slice(0, 90))]);
   }).observe({type: "layout-shift"});
 """
+TOP = "(id) => document.getElementById(id).getBoundingClientRect().top"
 HIDE = """(hidden) => {
   Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden});
   document.dispatchEvent(new Event("visibilitychange"));
@@ -104,9 +105,9 @@ def successor_of(plan: Plan, make_plan: MakePlan) -> Plan:
     return new
 
 
-def top_of(row: Locator) -> float:
-    """Read in one go: a row that is just being replaced has no box for Playwright."""
-    return float(row.evaluate("(link) => link.getBoundingClientRect().top"))
+def top_of(page: Page, plan: Plan) -> float:
+    """Read in one go: a row that is just being replaced has no place."""
+    return float(page.evaluate(TOP, f"plan-{plan.pk}-link"))
 
 
 @contextmanager
@@ -147,11 +148,11 @@ def test_a_long_list_stays_under_the_hand_and_the_focus_goes_to_the_next_row(
     row = page.locator(f"#plan-{plans[9].pk}-link")
     row.focus()
     page.evaluate("document.querySelector('.list').scrollTop = 300")
-    before = top_of(row)
+    before = top_of(page, plans[9])
     with standing_still(page):
         follow(plans[0], Verb.ABANDON)
         expect(page.locator(f"#plan-{plans[0].pk}")).to_have_count(0)
-    assert top_of(row) == pytest.approx(before, abs=1)
+    assert top_of(page, plans[9]) == pytest.approx(before, abs=1)
     follow(plans[9], Verb.ABANDON)
     expect(row).to_have_count(0)
     expect(page.locator(f"#plan-{plans[10].pk}-link")).to_be_focused()
