@@ -375,7 +375,6 @@ def test_a_quoted_key_is_the_same_key(crib: Crib) -> None:
 @pytest.mark.parametrize(
     "actions",
     [
-        [],
         [UPDATE] * 21,
         [{"op": "update"}],
         [Action("update", "thing/1", "size", object(), 2)],
@@ -385,6 +384,30 @@ def test_a_quoted_key_is_the_same_key(crib: Crib) -> None:
 def test_a_plan_that_cannot_be_shown_is_no_plan(crib: Crib, owner: Owner, actions: Any) -> None:
     owner.actions = actions
     assert code(crib.dry_run()) == (500, "internal-error")
+
+
+@pytest.mark.parametrize(
+    ("actions", "words"),
+    [
+        (None, "plan() returned NoneType, not a list of Actions, or Planned"),
+        ("words", "plan() returned str, not a list"),
+        ([{"op": "update"}], "plan() returned dict where an Action belongs"),
+        ([UPDATE] * 21, "plan() returned 21 actions of 20 at most"),
+    ],
+)
+def test_the_log_says_what_a_plan_has_to_be(
+    crib: Crib, owner: Owner, actions: Any, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    owner.actions = actions
+    assert crib.dry_run().status == 500
+    assert words in caplog.text
+
+
+def test_no_actions_say_that_nothing_is_to_change(crib: Crib, owner: Owner) -> None:
+    plan = crib.plan()
+    owner.actions = []
+    assert code(crib.dry_run()) == (422, "nothing-to-change")
+    assert code(crib.commit(plan)) == (409, "state-changed")
 
 
 @pytest.mark.parametrize(
@@ -404,6 +427,14 @@ def test_a_target_that_cannot_work_is_not_built(
 ) -> None:
     with pytest.raises(ValueError, match=words):
         build(store, owner.operation())
+
+
+def test_a_coroutine_is_no_plan(owner: Owner) -> None:
+    async def later(inputs: dict[str, Any], state: State) -> Any:
+        return [UPDATE]
+
+    with pytest.raises(TypeError, match="no async def"):
+        Operation("change", later, owner.apply)  # type: ignore[arg-type]
 
 
 def test_credentials_are_never_shown() -> None:
@@ -450,6 +481,18 @@ def test_a_trial_leaves_nothing(crib: Crib, owner: Owner) -> None:
     plan = doing.plan()
     assert effects(crib) == 0
     assert (doing.commit(plan).status, effects(crib)) == (200, 1)
+
+
+def test_what_a_plan_writes_in_a_dry_run_is_undone(crib: Crib, owner: Owner) -> None:
+    def plan_that_writes(inputs: dict[str, Any], state: State) -> Any:
+        state.connection.cursor().execute("INSERT INTO effects VALUES (2)")
+        with state.trial():
+            state.connection.cursor().execute("INSERT INTO effects VALUES (3)")
+        return [UPDATE]
+
+    writing = Crib(crib.store, crib.mark, Operation("change", plan_that_writes, owner.apply))
+    plan = writing.plan()
+    assert (plan["actions"], effects(crib)) == ([UPDATE.body()], 0)
 
 
 # ── Texts ───────────────────────────────────────────────────────────────────────────────────
@@ -507,6 +550,9 @@ def test_a_schema_points_at_what_it_refuses(crib: Crib, owner: Owner) -> None:
     answer = strict.dry_run(**{"a/b": "x"})
     assert code(answer) == (422, "invalid-request")
     assert json.loads(answer.text)["errors"][0]["pointer"] == "/a~1b"
+    dated = owner.operation(schema={"properties": {"day": {"type": "string", "format": "date"}}})
+    answer = Crib(crib.store, crib.mark, dated).dry_run(day="banana")
+    assert json.loads(answer.text)["errors"][0]["pointer"] == "/day"
     assert strict.ask("POST", "/change/dry_run", {}, authorization=f"Bearer {AGENT}").status == 200
 
 

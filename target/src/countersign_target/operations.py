@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -89,6 +90,8 @@ class Operation:
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name) or self.name == "plans":
             raise ValueError(f"{self.name!r} cannot be part of an address, or is taken")
+        if any(inspect.iscoroutinefunction(each) for each in (self.plan, self.apply)):
+            raise TypeError("plan and apply are plain functions, called in a thread: no async def")
         object.__setattr__(self, "check", validator(self.schema))
 
     def window(self, request: Request) -> timedelta:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
@@ -13,7 +13,7 @@ from countersign_target.canonical import fingerprint, plain, rfc3339, token_hash
 from countersign_target.exchanges import Answer, Request
 from countersign_target.operations import Operation
 from countersign_target.plans import Action, Covered, Plan, Planned, State, Status, depended_on
-from countersign_target.problems import Problem
+from countersign_target.problems import Problem, nothing_to_change
 from countersign_target.stores import Store, Transaction
 from countersign_target.strict_json import parse_object
 
@@ -31,13 +31,29 @@ class Draft:
 
 
 def draft(operation: Operation, inputs: dict[str, Any], state: State) -> Draft:
-    """Run the owner's `plan`; ValueError for more or fewer actions than one can approve."""
-    found = operation.plan(inputs, state)
-    planned = found if isinstance(found, Planned) else Planned(found)
-    actions = [action.body() for action in planned.actions if isinstance(action, Action)]
-    if not 1 <= len(actions) == len(planned.actions) <= MOST_ACTIONS:
-        raise ValueError(f"plan() returns 1 to {MOST_ACTIONS} actions, or raises a Problem")
+    """Run the owner's `plan`. 422 for no actions; TypeError and ValueError are its owner's."""
+    found: object = operation.plan(inputs, state)
+    planned = found if isinstance(found, Planned) else Planned(_sequence(found))
+    if not planned.actions:
+        raise nothing_to_change("Everything is as wished already.")
+    if len(planned.actions) > MOST_ACTIONS:
+        raise ValueError(
+            f"plan() returned {len(planned.actions)} actions of {MOST_ACTIONS} at most"
+        )
+    actions = [_body(action) for action in planned.actions]
     return Draft(actions, plain(planned.details), depended_on(state.covered, actions))
+
+
+def _sequence(found: object) -> Sequence[Action]:
+    if isinstance(found, list | tuple):
+        return found
+    raise TypeError(f"plan() returned {type(found).__name__}, not a list of Actions, or Planned")
+
+
+def _body(action: object) -> dict[str, Any]:
+    if isinstance(action, Action):
+        return action.body()
+    raise TypeError(f"plan() returned {type(action).__name__} where an Action belongs")
 
 
 def dry_run(store: Store, operation: Operation, request: Request) -> Answer:
@@ -52,7 +68,10 @@ def dry_run(store: Store, operation: Operation, request: Request) -> Answer:
     plan_of = _planner(operation, inputs, token, window)
     if operation.outside is None:
         with store.transaction() as transaction:
-            plan = plan_of(transaction, draft(operation, inputs, _looking(transaction)))
+            # A dry run changes nothing, whatever its owner wrote.
+            with transaction.trial():
+                made = draft(operation, inputs, _looking(transaction))
+            plan = plan_of(transaction, made)
     else:
         # Another system is asked: no transaction waits for it.
         made = draft(operation, inputs, _looking(None))

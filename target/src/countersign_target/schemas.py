@@ -23,7 +23,8 @@ def validator(schema: Mapping[str, Any] | None) -> Validator:
     from jsonschema import Draft202012Validator
 
     Draft202012Validator.check_schema(schema)
-    checker = Draft202012Validator(schema)
+    # Without it `format` is a remark: "banana" would be a date.
+    checker = Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER)
 
     def check(inputs: dict[str, Any]) -> None:
         found = [
