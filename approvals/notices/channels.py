@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from django.contrib.auth.models import Group, User
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from approvals.notices import telling
 from approvals.notices.rows import Channel, Notice, Silence
@@ -44,7 +45,7 @@ def switched(group: Group, kind: str, on: bool) -> list[KeyChange]:
     """The same without the event, for a caller who tells of more at once."""
     channel = _channel(group, kind)
     if channel is None and kind == Kind.WEBHOOK and on:
-        raise InvalidField("It has no webhook yet: name its address.", pointer="/to")
+        raise InvalidField(_("It has no webhook yet: name its address."), pointer="/to")
     if on == (channel is not None and channel.on_since is not None):
         return []
     channel = channel or Channel(group=group, kind=kind)
@@ -62,7 +63,9 @@ def name_webhook(group: Group, url: str, *, internal: bool, actor: Actor) -> tup
         _locked(group)
         keys, secret = named(group, address, internal=internal)
         if secret is None:
-            raise WebhookChanged(f"{group.name} has a webhook with this address already.")
+            raise WebhookChanged(
+                _("{group} has a webhook with this address already.").format(group=group.name)
+            )
         _record(group, keys, actor)
         channel = _channel(group, Kind.WEBHOOK)
     assert channel is not None
@@ -113,9 +116,9 @@ def rotate(group: Group, number: int, *, actor: Actor) -> tuple[Channel, Secret]
         _locked(group)
         channel = _channel(group, Kind.WEBHOOK)
         if channel is None:
-            raise InvalidField("It has no webhook yet.", pointer="/number")
+            raise InvalidField(_("It has no webhook yet."), pointer="/number")
         if channel.secret_number != number:
-            raise WebhookChanged("The secret was replaced meanwhile. It is shown only once.")
+            raise WebhookChanged(_("The secret was replaced meanwhile. It is shown only once."))
         channel.old_secret, channel.old_secret_until = channel.secret, clock() + receivers.OVERLAP
         channel.secret = custody.encrypt(secret.reveal().encode())
         channel.secret_number += 1

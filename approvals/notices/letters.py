@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.mail import EmailMessage, mailers
 from django.urls import reverse
+from django.utils.translation import gettext as _
 
 from approvals.notices.rows import Notice
 from approvals.notices.words import Words, words
@@ -120,11 +121,11 @@ def _body(said: Words) -> str:
             "",
             *facts,
             "",
-            f"The page shows everything: {said.url}",
+            _("The page shows everything: {url}").format(url=said.url),
             "",
-            "Nothing is decided by mail, and this address reads no answers.",
+            _("Nothing is decided by mail, and this address reads no answers."),
             "-- ",
-            f"No more of these: {settings.BASE_URL}{reverse('my_notices')}",
+            _("No more of these: {url}").format(url=settings.BASE_URL + reverse("my_notices")),
             "",
         ]
     )

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib.auth.models import Group
 from django.db import models
 from django.db.models import Count, Max, Q
+from django.utils.translation import gettext_lazy as _
 
 from audit.models import ClockTimestamp
 from plans.models import Plan
@@ -18,8 +19,8 @@ class Channel(Receiver):
     """One way to tell a group's people; each is switched on and fails by itself."""
 
     class Kind(models.TextChoices):
-        MAIL = "mail", "mail"
-        WEBHOOK = "webhook", "webhook"
+        MAIL = "mail", _("mail")
+        WEBHOOK = "webhook", _("webhook")
 
     group = models.ForeignKey(Group, on_delete=models.CASCADE, related_name="notice_channels")
     kind = models.CharField(max_length=7, choices=Kind.choices)
@@ -68,8 +69,8 @@ class Notice(Message):
     """One plan for one channel, twice at most: it waits for people, and it is over."""
 
     class Moment(models.TextChoices):
-        WAITS = "waits", "waits for a decision"
-        OVER = "over", "is over"
+        WAITS = "waits", _("waits for a decision")
+        OVER = "over", _("is over")
 
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="notices")
     plan = models.ForeignKey(Plan, on_delete=models.PROTECT, related_name="notices")

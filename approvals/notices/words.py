@@ -14,6 +14,8 @@ from typing import Final
 
 from django.conf import settings
 from django.urls import reverse
+from django.utils.dates import MONTHS_3
+from django.utils.translation import gettext as _
 
 from approvals import lookalikes
 from approvals.notices.rows import Notice
@@ -43,7 +45,7 @@ def words(notice: Notice, now: datetime) -> Words:
     plan = notice.plan
     over = notice.moment == Notice.Moment.OVER
     return Words(
-        heading=_over(plan) if over else "A plan waits for a decision",
+        heading=_over(plan) if over else _("A plan waits for a decision"),
         title=defused(plan.title or f"{plan.operation.name} · {plan.plan_id}"),
         facts=_what_became(plan) if over else _what_waits(plan, now),
         url=settings.BASE_URL + reverse("plan", args=[plan.target.name, plan.plan_id]),
@@ -54,25 +56,30 @@ def _what_waits(plan: Plan, now: datetime) -> list[tuple[str, str]]:
     minutes = max(0, int((plan.decide_by - now).total_seconds())) // 60
     facts = _about(plan)
     if plan.asked:
-        facts.insert(0, ("Asked", defused(plan.asked)))
-    facts.append(("Risk", plan.risk))
-    facts.append(("Decide by", f"{_instant(plan.decide_by)}, in {minutes} min"))
+        facts.insert(0, (_("Asked"), defused(plan.asked)))
+    facts.append((_("Risk"), _(plan.risk)))
+    soon = _("{instant}, in {minutes} min")
+    facts.append((_("Decide by"), soon.format(instant=_instant(plan.decide_by), minutes=minutes)))
     if plan.approvals_required > 1:
-        facts.append(("Approvals", f"{plan.approvals_required} people have to approve it"))
+        text = _("{number} people have to approve it").format(number=plan.approvals_required)
+        facts.append((_("Approvals"), text))
     if not plan.verified:
-        facts.append(("Not verified", f"{plan.target.name} offers no way to read this plan back"))
+        text = _("{target} offers no way to read this plan back").format(target=plan.target.name)
+        facts.append((_("Not verified"), text))
     return facts
 
 
 def _what_became(plan: Plan) -> list[tuple[str, str]]:
-    meaning = MEANING[Status(plan.status)].partition("; ")[0]
-    facts = [*_about(plan), ("Outcome", f"{plan.get_status_display()}: {meaning}")]
+    meaning = _(MEANING[Status(plan.status)]).partition("; ")[0]
+    facts = [*_about(plan), (_("Outcome"), f"{plan.get_status_display()}: {meaning}")]
+    by = _("by {name}")
     decided = [
-        (d.get_verdict_display().capitalize(), f"by {defused(d.person.get_username())}")
+        (d.get_verdict_display().capitalize(), by.format(name=defused(d.person.get_username())))
         for d in plan.decisions.all()
         if d.round == plan.round
     ]
-    again = [("Next", "it is being planned again; the new revision has a notice of its own")]
+    text = _("it is being planned again; the new revision has a notice of its own")
+    again = [(_("Next"), text)]
     return [*facts, *decided, *(again if plan.status in REPLANNED else [])]
 
 
@@ -81,19 +88,22 @@ def _about(plan: Plan) -> list[tuple[str, str]]:
     found = lookalikes.badges(plan.title)
     careful = [f"{badge.label}: {badge.detail}" if badge.detail else badge.label for badge in found]
     return [
-        *(("Careful", defused(words)) for words in careful),
-        ("Operation", f"{plan.target.name}.{plan.operation.name}"),
-        ("Agent", defused(f"{plan.agent.name}, owned by {owner}")),
-        ("Plan", f"{plan.plan_id}, revision {plan.revision}"),
+        *((_("Careful"), defused(words)) for words in careful),
+        (_("Operation"), f"{plan.target.name}.{plan.operation.name}"),
+        (
+            _("Agent"),
+            defused(_("{agent}, owned by {owner}").format(agent=plan.agent.name, owner=owner)),
+        ),
+        (_("Plan"), f"{plan.plan_id}{_(', revision {number}').format(number=plan.revision)}"),
     ]
 
 
 def _over(plan: Plan) -> str:
-    return f"A plan is over: {plan.get_status_display()}"
+    return _("A plan is over: {status}").format(status=plan.get_status_display())
 
 
 def _instant(when: datetime) -> str:
-    return f"{when:%-d %b %H:%M:%S} UTC"
+    return f"{when.day} {str(MONTHS_3[when.month]).title()} {when:%H:%M:%S} UTC"
 
 
 def defused(text: str) -> str:
@@ -101,7 +111,9 @@ def defused(text: str) -> str:
     seen = visible(text)
     for pattern, mark in ((_LINK, "⟨:⟩"), (_CALL, "⟨@⟩"), (_WWW, "www⟨.⟩")):
         seen = pattern.sub(mark, seen)
-    return seen if len(seen) <= _LONGEST else f"{seen[:_LONGEST]}… (the page shows all of it)"
+    return (
+        seen if len(seen) <= _LONGEST else f"{seen[:_LONGEST]}… {_('(the page shows all of it)')}"
+    )
 
 
 _SLACK: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
@@ -114,9 +126,10 @@ def slack(said: Words) -> Mapping[str, object]:
     markup for some, they are escaped.
     """
     facts = [f"{name}: {value}" for name, value in said.facts]
+    link = f"<{said.url}|{_('Open it')}>"
     told = "; ".join([said.heading, said.title, *facts]).translate(_SLACK)
     return {
-        "text": f"{told} <{said.url}|Open it>",
+        "text": f"{told} {link}",
         "mrkdwn": False,
         "unfurl_links": False,
         "blocks": [
@@ -124,7 +137,7 @@ def slack(said: Words) -> Mapping[str, object]:
             {"type": "section", "fields": [_plain(fact) for fact in facts[:10]]},
             {
                 "type": "section",
-                "text": {"type": "mrkdwn", "text": f"<{said.url}|Open it>", "verbatim": True},
+                "text": {"type": "mrkdwn", "text": link, "verbatim": True},
             },
         ],
     }

@@ -10,6 +10,7 @@ from django.contrib.auth.models import Group
 from django.db.models import Prefetch, Q, QuerySet
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
 
 from approvals.access import Role, in_group
@@ -39,12 +40,14 @@ def notice_switch(request: PersonRequest, group_id: int) -> HttpResponse:
     """`kind` is `mail` or `webhook`, `to` is `on` or `off`."""
     group, kind = _group(request, group_id), request.POST.get("kind", "")
     if kind not in Channel.Kind.values:
-        raise InvalidField("Mail or webhook?", pointer="/kind")
+        raise InvalidField(_("Mail or webhook?"), pointer="/kind")
     to = _on_or_off(request)
     if channels.switch(group, kind, to, actor=actors.person(request.user)):
-        messages.success(request, f"{kind.capitalize()} for {group.name} is {_word(to)} now.")
+        text = _("{kind} for {group} is {to} now.")
+        what = _(kind).capitalize()
+        messages.success(request, text.format(kind=what, group=group.name, to=_word(to)))
     else:
-        messages.info(request, f"It was {_word(to)} already.")
+        messages.info(request, _("It was {to} already.").format(to=_word(to)))
     return redirect("notices")
 
 
@@ -69,7 +72,7 @@ def notice_rotation(request: PersonRequest, group_id: int) -> HttpResponse:
     """A new secret, shown once. `number` says which one the page was about."""
     group, number = _group(request, group_id), request.POST.get("number", "")
     if not (number.isascii() and number.isdecimal() and len(number) < 10):
-        raise InvalidField("Which secret? The form says it.", pointer="/number")
+        raise InvalidField(_("Which secret? The form says it."), pointer="/number")
     made, secret = channels.rotate(group, int(number), actor=actors.person(request.user))
     return _show_secret(request, made, secret)
 
@@ -96,9 +99,9 @@ def my_mail(request: PersonRequest) -> HttpResponse:
     """`to` is `on` or `off`; it is about the person who asks and about nobody else."""
     to = _on_or_off(request)
     if channels.want_mail(request.user, to, actor=actors.person(request.user)):
-        messages.success(request, f"Mail to you is {_word(to)} now.")
+        messages.success(request, _("Mail to you is {to} now.").format(to=_word(to)))
     else:
-        messages.info(request, f"It was {_word(to)} already.")
+        messages.info(request, _("It was {to} already.").format(to=_word(to)))
     return redirect("my_notices")
 
 
@@ -149,12 +152,12 @@ def _names(rows: QuerySet[Channel], kind: str) -> list[str]:
 def _on_or_off(request: PersonRequest) -> bool:
     to = request.POST.get("to", "")
     if to not in ON_OFF:
-        raise InvalidField("On or off?", pointer="/to")
+        raise InvalidField(_("On or off?"), pointer="/to")
     return ON_OFF[to]
 
 
 def _word(to: bool) -> str:
-    return "on" if to else "off"
+    return _("on") if to else _("off")
 
 
 def _group(request: PersonRequest, pk: int) -> Group:
@@ -164,4 +167,4 @@ def _group(request: PersonRequest, pk: int) -> Group:
 
 def _only_operators(request: PersonRequest) -> None:
     if not in_group(request.user, Role.OPERATORS):
-        raise NotAllowed("The notices of groups are the operators' to set.")
+        raise NotAllowed(_("The notices of groups are the operators' to set."))
