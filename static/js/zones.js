@@ -3,6 +3,7 @@
 //
 // <time datetime="2026-03-14T09:36:41+00:00">14 Mar 09:36:41 UTC</time>
 //   becomes `14 Mar 10:36:41 (09:36:41 UTC)`, once: nothing that a screen reader has begun moves.
+// <time data-day datetime="2026-03-14">: a day that stays UTC's says so.
 // [data-zones="… {zone} …"]: the sentence that replaces "Times are UTC."
 
 const SHAPE = /^(?:(\d{1,2} .+?) )?(\d{2}:\d{2}(?::\d{2})?)(?: UTC)?$/;
@@ -13,6 +14,7 @@ const two = (number) => String(number).padStart(2, "0");
 function convert(element) {
   element.dataset.zoned = "";
   const at = new Date(element.dateTime);
+  if (element.dataset.day !== undefined && at.getTimezoneOffset()) element.append(" UTC");
   const shape = SHAPE.exec(element.textContent.trim());
   if (!shape || Number.isNaN(at.getTime()) || !at.getTimezoneOffset()) return;
   const [, day, utc] = shape;
