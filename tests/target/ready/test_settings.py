@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from countersign_target.ready.etag.__main__ import main as etag_main
 from countersign_target.ready.etag.config import read_settings as read_etag
+from countersign_target.ready.postgres.__main__ import main as postgres_main
 from countersign_target.ready.postgres.config import read_settings as read_postgres
 from countersign_target.ready.settings import ConfigurationError
 from tests.target.ready import etag_files, postgres_files
 from tests.target.ready.processes import AGENT_TOKEN, APP_TOKEN, ROOT
+
+type Main = Callable[[list[str]], int]
 
 ETAG = etag_files.file("http://127.0.0.1:1", "plans.sqlite3", settle_by="marker")
 POSTGRES = postgres_files.FILE + postgres_files.operation("extend_trial", postgres_files.EXTEND)
@@ -35,6 +40,7 @@ def _environment(monkeypatch: pytest.MonkeyPatch) -> None:
         ("port = 0", "port = true", "server.port: must be int"),
         ("env:APP_TOKEN", "my-own-secret", "app_token: must be env:NAME or file:PATH"),
         ("env:APP_TOKEN", "env:AGENT_TOKEN", "two different tokens"),
+        ("env:APP_TOKEN", "env:ABSENT", "app_token: the environment variable ABSENT is not set"),
         ("http://127.0.0.1:1", "ftp://127.0.0.1", "api.base_url"),
         ("http://127.0.0.1:1", "http://ada:pw@127.0.0.1", "api.base_url"),
         ('settle_by = "marker"', "", "api.settle_by: missing"),
@@ -118,5 +124,70 @@ def test_a_file_that_cannot_be_used_ends_the_process_with_words(
         check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith(f"{file}: ")
+    assert done.stderr.startswith(f"{file}: Expected ']'")
     assert "Traceback" not in done.stderr
+
+
+def _asked(capsys: pytest.CaptureFixture[str], main: Main, *arguments: str) -> tuple[int, str]:
+    try:
+        code: object = main(list(arguments))
+    except SystemExit as end:
+        code = end.code
+    told = capsys.readouterr()
+    assert isinstance(code, int)
+    return code, told.out + told.err
+
+
+def test_a_check_says_what_came_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "target.toml"
+    assert _asked(capsys, etag_main, str(file)) == (2, f"{file}: No such file or directory\n")
+    file.write_text(ETAG)
+    assert _asked(capsys, etag_main, str(file), "--check") == (0, f"{file}: can be used\n")
+    for inputs in ("x", "[]"):
+        code, words = _asked(capsys, etag_main, str(file), "--probe", inputs)
+        assert (code, "--probe: must be a JSON object" in words) == (2, True)
+
+
+def test_a_check_asks_the_database_about_every_statement(
+    tmp_path: Path,
+    accounts_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("ACCOUNTS_DATABASE_URL", accounts_url)
+    file = tmp_path / "target.toml"
+    file.write_text(POSTGRES)
+    assert _asked(capsys, postgres_main, str(file), "--check") == (0, f"{file}: can be used\n")
+    wrong = {
+        "UPDATE accounts SET nothing = 1": 'statements[1]: column "nothing" of relation',
+        "DELETE FROM accounts; COMMIT": "statements[1]: cannot insert multiple commands",
+    }
+    names = [postgres_files.operation(f"wrong_{n}", each) for n, each in enumerate(wrong)]
+    file.write_text(postgres_files.FILE + "".join(names).replace('"tier"', '"teir"'))
+    code, words = _asked(capsys, postgres_main, str(file), "--check")
+    assert code == 2
+    assert [line.split("]: ")[0] for line in words.splitlines()] == [
+        f"{file}: operations[{n}].{key}[1" for n in (1, 2) for key in ("covers", "statements")
+    ]
+    assert all(each in words for each in (*wrong.values(), 'column "teir" does not exist'))
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("postgresql://ada:pa@ss@127.0.0.1:1/x", "no connection: no server answers there"),
+        ("pass=word", "is no address of a database"),
+    ],
+)
+def test_a_database_that_is_not_there_is_told_without_its_address(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    address: str,
+    words: str,
+) -> None:
+    monkeypatch.setenv("ACCOUNTS_DATABASE_URL", address)
+    file = tmp_path / "target.toml"
+    file.write_text(POSTGRES)
+    told = _asked(capsys, postgres_main, str(file))
+    assert told == (2, f"{file}: database.url: {words}\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 MISSING: Final[Any] = object()
+PLAIN_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 
 
 class ConfigurationError(Exception):
@@ -99,6 +101,8 @@ class Table:
             found = os.environ[name].strip()
         elif kind == "file" and Path(name).is_file():
             found = Path(name).read_text(encoding="utf-8").strip()
+        elif kind == "env" and PLAIN_NAME.fullmatch(name):
+            raise self.wrong(key, f"the environment variable {name} is not set")
         else:
             # The text itself may be the secret: it is not repeated.
             raise self.wrong(key, "must be env:NAME or file:PATH, of something that exists")
@@ -139,6 +143,6 @@ def read(path: Path) -> Table:
     try:
         return Table(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as fault:
-        raise ConfigurationError(f"{path}: {fault.strerror}") from None
+        raise ConfigurationError(str(fault.strerror)) from None
     except ValueError as fault:
-        raise ConfigurationError(f"{path}: {fault}") from None
+        raise ConfigurationError(str(fault)) from None

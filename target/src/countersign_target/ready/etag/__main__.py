@@ -80,7 +80,9 @@ def main(arguments: list[str] | None = None) -> int:
         settings = read_settings(given.file)
         if given.probe is not None:
             return _probed(settings, given.probe)
-        if not given.check:
+        if given.check:
+            print(f"{given.file}: can be used")
+        else:
             with alone(settings.store):
                 _run(settings)
     except ConfigurationError as error:
@@ -91,9 +93,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _object(text: str) -> dict[str, Any]:
     """The inputs of a probe."""
-    value = json.loads(text)
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
     if not isinstance(value, dict):
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError('must be a JSON object, like \'{"customer_id": "77"}\'')
     return value
 
 

@@ -1,21 +1,27 @@
 """`countersign-postgres-target FILE [--check]`: the target, until told to stop.
 
-`--check` reads the file, tries the database, and ends: 0, or 2 with what is wrong.
+`--check` reads the file, asks the database about every statement and column without running any,
+and ends: 0, or 2 with what is wrong.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
-import psycopg
-from psycopg import sql
-from psycopg_pool import ConnectionPool
+try:
+    import psycopg
+    from psycopg import sql
+    from psycopg_pool import ConnectionPool
+except ModuleNotFoundError as missing:
+    sys.exit(f"{missing.name} is missing: install countersign-target with its extra postgresql")
 
 from countersign_target import Credentials, Operation, Target
 from countersign_target.postgresql import PostgresStore
+from countersign_target.ready.postgres.checking import complaints
 from countersign_target.ready.postgres.config import PostgresSettings, read_settings
 from countersign_target.ready.postgres.target import Sql
 from countersign_target.ready.settings import ConfigurationError
@@ -55,7 +61,15 @@ def _prepare(settings: PostgresSettings) -> None:
                 name = sql.Identifier(settings.schema)
                 connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(name))
     except psycopg.OperationalError as fault:
-        raise ConfigurationError(f"database.url: {type(fault).__name__}: no connection") from None
+        # Only what the server itself says: the rest may repeat a password out of a crooked URL.
+        said = re.search(r"FATAL:\s+(.*)", str(fault))
+        words = said[1] if said else "no server answers there"
+        raise ConfigurationError(f"database.url: no connection: {words}") from None
+    except psycopg.errors.InsufficientPrivilege as fault:
+        words = fault.diag.message_primary or type(fault).__name__
+        raise ConfigurationError(f"database.schema: {words}") from None
+    except psycopg.ProgrammingError:
+        raise ConfigurationError("database.url: is no address of a database") from None
 
 
 def _pool(settings: PostgresSettings) -> Pool:
@@ -83,7 +97,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Serve until told to stop; 2 when the file or what it names cannot be used."""
     parser = argparse.ArgumentParser(prog="countersign-postgres-target", description=__doc__)
     parser.add_argument("file", type=Path)
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", action="store_true", help="read the file, ask, and end")
     given = parser.parse_args(arguments)
     try:
         settings = read_settings(given.file)
@@ -93,8 +107,20 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     with _pool(settings) as pool:
         target = target_of(settings, pool)
-        if not given.check:
-            serve(target, settings.service.host, settings.service.port)
+        if given.check:
+            return _checked(given.file, settings, pool)
+        serve(target, settings.service.host, settings.service.port)
+    return 0
+
+
+def _checked(file: Path, settings: PostgresSettings, pool: Pool) -> int:
+    with pool.connection() as connection:
+        found = list(complaints(connection, settings.changes))
+    for words in found:
+        print(f"{file}: {words}", file=sys.stderr)
+    if found:
+        return 2
+    print(f"{file}: can be used")
     return 0
 
 
