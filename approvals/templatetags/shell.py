@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django import template
+from django.utils.html import format_html
 
 from approvals.queue import CAP
 from audit.safe_text import visible
@@ -25,6 +26,13 @@ def left(milliseconds: int | None) -> str:
     if seconds < 86400:
         return f"{seconds // 3600} h {seconds % 3600 // 60:02}"
     return f"{seconds // 86400} d {seconds % 86400 // 3600} h"
+
+
+@register.filter
+def countdown(milliseconds: int, form: str) -> str:
+    """The element that countdown.js counts down; at zero it switches the form off."""
+    element = '<time role="timer" data-decide-in-ms="{}" data-disables="{}">{}</time>'
+    return format_html(element, milliseconds, form, left(milliseconds))
 
 
 @register.filter

@@ -30,12 +30,6 @@ def clock(when: datetime | None, zone: str = "") -> str:
     return moment(when, f"{when:%H:%M:%S} {zone}".rstrip()) if when else ""
 
 
-@register.filter
-def minute(when: datetime | None) -> str:
-    """`09:36`, where there is little room."""
-    return moment(when, f"{when:%H:%M}") if when else ""
-
-
 def moment(when: datetime, text: str) -> str:
     """The element that zones.js looks for; its text is in UTC."""
     full = f"{when:%Y-%m-%d %H:%M:%S} UTC"
