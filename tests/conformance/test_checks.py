@@ -10,7 +10,7 @@ import pytest
 
 from countersign_agent.conformance import CHECKS, NAMES, Verdict
 from tests.conformance.checking import SLOW, check
-from tests.conformance.counting import Ask, Counting, Plan, Reply, now
+from tests.conformance.counting import Ask, Counting, Plan, Refusal, Reply, now
 from tests.conformance.faulty import FAULTS, Fault, HangsAlways
 
 
@@ -119,6 +119,47 @@ def test_a_plan_expires_by_the_clock_of_its_target() -> None:
     report = check(SlowClock(), {"expired", "expiry"})
     assert report.conforms
     assert report.complete
+
+
+class OnceOnly(Counting):
+    """What was granted cannot be granted again."""
+
+    def dry_run(self, ask: Ask) -> Reply:
+        if self.applied:
+            raise Refusal(422, "nothing-to-change")
+        return super().dry_run(ask)
+
+
+class BrokenInside(Counting):
+    def commit(self, ask: Ask) -> Reply:
+        raise Refusal(500, "internal-error")
+
+
+class Restless(Counting):
+    """Its plans cover what moves by itself."""
+
+    def has_moved(self, plan: Plan) -> bool:
+        return True
+
+
+def test_inputs_that_are_used_up_are_asked_for() -> None:
+    report = check(OnceOnly(), {"commit", "at-once"}, moves=False)
+    assert [each.lacks[:38] for each in report.results] == [
+        "",
+        "all inputs are true by now: give more ",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        (BrokenInside, "500 “internal-error” instead of 200; the target's log says why"),
+        (Restless, "moved: does the plan cover what changes by itself"),
+    ],
+)
+def test_why_a_fresh_plan_is_not_applied_is_hinted_at(target: type[Counting], says: str) -> None:
+    (result,) = check(target(), {"commit"}).results
+    assert says in result.wrong[0]
 
 
 def test_what_a_check_lacks_is_said() -> None:

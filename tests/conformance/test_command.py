@@ -80,7 +80,7 @@ def test_without_commit_the_checks_that_apply_plans_are_listed_as_not_run(
         [*(each for each in CHECKS if each.commits), "state-moves", "expired"]
     )
     words = " ".join(out.split())
-    assert "A commit applies the plan and says what it did: needs --commit" in words
+    assert words.count("needs --commit (key-needed, fingerprint-bound, commit, replay") == 1
     assert "conforms as far as it was checked" in words
 
 

@@ -32,6 +32,9 @@ TIMES_LATER: Final = 4
 LONGEST_PAUSE: Final = 10.0
 # Beyond `expires_at`: a target may cut the moment to whole seconds.
 GRACE: Final = timedelta(seconds=1.2)
+USED_UP: Final = (
+    "all inputs are true by now: give more of them, two to go to and fro, or one for each plan"
+)
 _WORDS: Final = {
     "timeout": "no answer in time",
     "deadline": "no answer in time",
@@ -152,6 +155,8 @@ class Bench:
         found = self.plan_or_answer(inputs, short=short)
         if isinstance(found, Planned):
             return found
+        if self.is_settled(found):
+            raise NotRun(USED_UP)
         why = self.said(found) if found.status >= 300 else "the answer is none"
         raise NotRun(f"the dry run gave no plan: {why}")
 
@@ -268,6 +273,11 @@ class Bench:
 def replayed(answer: Answer) -> bool:
     """Whether the answer says of itself that it is a stored one."""
     return answer.headers.get("idempotent-replayed", "").lower() in ("true", "?1")
+
+
+def broken(answer: Answer) -> str:
+    """Where to look for the reason of a 5xx: the answer does not tell it."""
+    return "; the target's log says why" if answer.status >= 500 else ""
 
 
 def new_key() -> str:

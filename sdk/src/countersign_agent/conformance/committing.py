@@ -7,7 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Final
 
-from countersign_agent.conformance.bench import Bench, NotRun, Over, Wrong, new_key, replayed
+from countersign_agent.conformance.bench import (
+    Bench,
+    NotRun,
+    Over,
+    Wrong,
+    broken,
+    new_key,
+    replayed,
+)
 from countersign_agent.conformance.findings import Look
 from countersign_agent.conformance.planned import Planned
 from countersign_agent.conformance.strictness import COMMITS, read_answer
@@ -43,7 +51,8 @@ def commit(bench: Bench) -> Iterator[str]:
 
 def _no_success(bench: Bench, answer: Answer, plan: Planned) -> Iterator[str]:
     if answer.status >= 300:
-        raise Wrong(f"the commit of a fresh plan {bench.said(answer)} instead of 200")
+        why = broken(answer) + _restless(bench, answer)
+        raise Wrong(f"the commit of a fresh plan {bench.said(answer)} instead of 200{why}")
     try:
         body = read_answer(answer.body, COMMITS)
     except NotStrict as fault:
@@ -54,6 +63,17 @@ def _no_success(bench: Bench, answer: Answer, plan: Planned) -> Iterator[str]:
         yield f"the success has `status` {bench.quote(body.get('status'))}, not applied"
     if "result" not in body:
         yield "the success has no `result`"
+
+
+def _restless(bench: Bench, answer: Answer) -> str:
+    """What a plan covers that moved between its dry run and a commit right after it."""
+    changed = bench.body(answer).get("changed") if answer.status == 409 else None
+    items = changed if isinstance(changed, list) else []
+    paths = [one.get("path") for one in items if isinstance(one, dict)]
+    if not paths:
+        return ""
+    named = ", ".join(bench.quote(each) for each in paths[:5])
+    return f"; {named} moved: does the plan cover what changes by itself, like a time of reading?"
 
 
 def replay(bench: Bench) -> Iterator[str]:

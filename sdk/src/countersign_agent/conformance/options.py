@@ -61,7 +61,8 @@ def parser(program: str, about: str) -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="JSON|FILE",
-        help="inputs of the dry run; again for a second wish, tried when one is true already",
+        help="inputs of the dry run; again for further wishes, tried when one is true already: "
+        "two to go to and fro, or about ten where each can be granted once",
     )
     add("--commit", action="store_true", help="apply plans, too: the inputs really happen")
     add("--json", action="store_true", help="the report for programs")

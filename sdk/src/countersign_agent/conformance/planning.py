@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import rfc8785
 
-from countersign_agent.conformance.bench import Bench, NotRun, Wrong
+from countersign_agent.conformance.bench import Bench, NotRun, Wrong, broken
 from countersign_agent.conformance.findings import Look
 from countersign_agent.conformance.planned import Planned, faults, window_faults
 from countersign_agent.conformance.strictness import read_answer
@@ -50,7 +50,7 @@ def _writes(bench: Bench, plans: list[Planned]) -> Iterator[str]:
 
 def _no_plan(bench: Bench, answer: Answer) -> Iterator[str]:
     if not 200 <= answer.status < 300:
-        yield f"the dry run {bench.said(answer)} instead of 200 with a plan"
+        yield f"the dry run {bench.said(answer)} instead of 200 with a plan{broken(answer)}"
         return
     if answer.status != 200:
         yield f"the dry run answered {answer.status} instead of 200"

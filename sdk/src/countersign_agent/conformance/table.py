@@ -35,14 +35,26 @@ def lines(report: Report, width: int) -> Iterator[str]:
         if result.wrong or result.look:
             yield ""
             yield from _details(result, width)
+    if report.of(Verdict.NOT_RUN):
+        yield ""
+        yield from _not_run(report, width)
     yield ""
     yield from _wrapped(_summary(report), width)
 
 
 def _row(result: Result, longest: int, width: int) -> Iterator[str]:
     lead = f"{_SAID[result.verdict]:<8}{result.name:<{longest + 2}}"
-    text = result.title + (f": {result.lacks}" if result.lacks else "")
-    return _wrapped(text, width, lead)
+    return _wrapped(result.title, width, lead)
+
+
+def _not_run(report: Report, width: int) -> Iterator[str]:
+    """Why, once for all checks that lack the same."""
+    names: dict[str, list[str]] = {}
+    for result in report.of(Verdict.NOT_RUN):
+        names.setdefault(result.lacks, []).append(result.name)
+    yield "Not run:"
+    for lacks, checks in names.items():
+        yield from _wrapped(f"{lacks} ({', '.join(checks)})", width, "  ")
 
 
 def _details(result: Result, width: int) -> Iterator[str]:
