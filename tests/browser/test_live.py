@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -57,8 +58,14 @@ def web(
 
 
 @pytest.fixture
-def site(web: Server) -> str:
-    return web.url
+def site(web: Server) -> Iterator[str]:
+    yield web.url
+    # The browsers are closed by now; what they asked for must be over before tables are emptied.
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        time.sleep(0.6)
+        if web.is_at_rest:
+            return
 
 
 @pytest.fixture
@@ -199,6 +206,8 @@ def test_a_decision_made_elsewhere_disarms_and_names_who(
 ) -> None:
     plan = make_plan()
     page = live(address(plan))
+    # Keys are deaf for a moment after the page has looked for the first time.
+    page.wait_for_timeout(1500)
     page.keyboard.press("a")
     expect(page.locator("#decision")).to_have_class("bar armed")
     with transaction.atomic():

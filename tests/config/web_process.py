@@ -94,3 +94,14 @@ class Server:
                 ["countersign-web-under-test"],
             )
             return int(cursor.fetchone()[0])
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether none of its connections has anything to do."""
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT count(*) FROM pg_stat_activity"
+                " WHERE application_name = %s AND state <> 'idle'",
+                ["countersign-web-under-test"],
+            )
+            return int(cursor.fetchone()[0]) == 0
