@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import Any, Final
 
+from django.utils.translation import gettext as _
+
 MAX_LENGTH: Final = 2_000
 _LONGEST_REASON: Final = 200
 # Strings, and maps of JSON values (B-7).
@@ -32,13 +34,13 @@ class Unclear(Exception):
 def complaint(text: str) -> str | None:
     """What is wrong with a condition, with line and column; None: it can be evaluated."""
     if len(text) > MAX_LENGTH:
-        return f"is longer than {MAX_LENGTH} characters"
+        return _("is longer than {number} characters").format(number=MAX_LENGTH)
     try:
         program = _compiled(text)
     except Exception as error:
-        return f"is no CEL condition: {_position(str(error))}"
+        return _("is no CEL condition: {fault}").format(fault=_position(str(error)))
     if program.return_type().name() not in ("BOOL", "DYN"):
-        return "is no condition: it must come to true or false"
+        return _("is no condition: it must come to true or false")
     return None
 
 
@@ -89,7 +91,8 @@ def _position(message: str) -> str:
         return _plain(message)
     line, column, words = found.groups()
     words = words.removesuffix(" (in container '')")[:_LONGEST_REASON]
-    return f"line {line}, column {column}: {words}"
+    text = _("line {line}, column {column}: {words}")
+    return text.format(line=line, column=column, words=words)
 
 
 def _plain(message: str) -> str:
