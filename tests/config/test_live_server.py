@@ -106,6 +106,7 @@ def test_other_peoples_targets_are_not_told_of(
 ) -> None:
     plan = make_plan()
     with listening(server, sign_in(ada)) as ours, listening(server, sign_in(charlie)) as theirs:
+        ours.until("beat")
         theirs.until("beat")
         abandon(plan)
         assert ours.until("plan") == str(plan.intent_id)
