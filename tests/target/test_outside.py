@@ -176,10 +176,13 @@ def test_after_a_try_that_was_surely_not_sent_any_key_will_do(crib: Crib, remote
     assert crib.commit(plan, f"second-{plan['plan_id']}").status == 200
 
 
-def test_nothing_is_sent_while_the_state_cannot_be_read(crib: Crib, remote: Remote) -> None:
+def test_nothing_is_sent_while_the_state_cannot_be_read(
+    crib: Crib, remote: Remote, caplog: pytest.LogCaptureFixture
+) -> None:
     plan = crib.plan(size=2)
     remote.away = True
     assert code(crib.commit(plan, plan["plan_id"])) == (503, "try-again")
+    assert f"state of {plan['plan_id']} could not be read: " in caplog.text
     assert (crib.status(plan), remote.sent) == ("open", [])
     remote.away = False
     assert crib.commit(plan, plan["plan_id"]).status == 200

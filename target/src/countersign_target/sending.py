@@ -130,7 +130,9 @@ def _changes(operation: Operation, plan: Plan) -> list[Change]:
     try:
         return moved(operation, plan, None)
     except Exception as error:
-        LOG.warning("state of %s: %s", plan.plan_id, type(error).__name__)
+        # An owner's Problem is in words for people; another exception may repeat what it was given.
+        words = error.detail if isinstance(error, Problem) else type(error).__name__
+        LOG.warning("state of %s could not be read: %s", plan.plan_id, words)
         raise Later("The state could not be read, so nothing was sent.") from error
 
 
