@@ -24,7 +24,6 @@ from plans.models import ContractRun, Operation, Plan
 
 log = structlog.get_logger(__name__)
 
-Status = ContractRun.Status
 RUN_SECONDS: Final = 60.0
 CALL_SECONDS: Final = 10.0
 # The run, its last call, and the writing down.
@@ -88,7 +87,7 @@ def conduct(pk: int) -> None:
     # The checks bring an HTTP library that nothing else here needs: only where they are made.
     from plans.contract_checks import check
 
-    _finish(claimed, Status.DONE, report=check(claimed, wishes(claimed.operation)))
+    _finish(claimed, ContractRun.Status.DONE, report=check(claimed, wishes(claimed.operation)))
 
 
 def _claim(pk: int) -> ContractRun | None:
@@ -96,14 +95,14 @@ def _claim(pk: int) -> ContractRun | None:
         pk=pk, status__in=ContractRun.WAITING, due_at__lte=ClockTimestamp()
     )
     taken = rows.filter(tries__lt=TRIES).update(
-        status=Status.RUNNING, due_at=ClockTimestamp() + LEASE, tries=F("tries") + 1
+        status=ContractRun.Status.RUNNING, due_at=ClockTimestamp() + LEASE, tries=F("tries") + 1
     )
     found = ContractRun.objects.select_related("target", "operation").filter(pk=pk).first()
     if taken or found is None:
         return found
     if found.waiting and found.tries >= TRIES and rows.exists():
         log.error("contract.lost", target=found.target.name)
-        _finish(found, Status.LOST)
+        _finish(found, ContractRun.Status.LOST)
     return None
 
 
@@ -113,7 +112,9 @@ def _finish(claimed: ContractRun, status: str, **columns: Any) -> None:
         mine = ContractRun.objects.filter(
             pk=claimed.pk, status__in=ContractRun.WAITING, tries=claimed.tries
         )
-        if not mine.update(status=status, finished_at=ClockTimestamp(), **columns):
+        if not mine.update(
+            status=ContractRun.Status(status), finished_at=ClockTimestamp(), **columns
+        ):
             return
         outcome = _in_words(columns.get("report"))
         details = {"operation": claimed.operation.name, "outcome": outcome}

@@ -39,6 +39,8 @@ def _send(message: EmailMessage) -> Verdict:
     try:
         mailer.open()
     except OSError as fault:
+        with suppress(OSError):
+            mailer.close()
         return _server(Outcome.NOT_SENT, fault)
     try:
         mailer.send_messages([message])

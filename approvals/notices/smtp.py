@@ -60,3 +60,10 @@ class EmailBackend(smtp.EmailBackend):
     @property
     def connection_class(self) -> type[smtplib.SMTP]:
         return _TimedTLS if self.use_ssl else _Timed
+
+    def _close_connection(self, connection: smtplib.SMTP) -> None:
+        """However the server takes our leave, the socket is closed."""
+        try:
+            super()._close_connection(connection)  # type: ignore[misc]  # not in the stubs
+        finally:
+            connection.close()

@@ -261,8 +261,13 @@ def test_what_nobody_attended_to_three_times_is_parked(
 # ── One writer, one table, one page ─────────────────────────────────────────────────────────
 
 # Rows with a status of their own, as the code names them, and the words they are given.
+# Messages about plans have a status as well: `Message.Status`.
+MESSAGES = "delivering.py"
 OTHERS = {"intent", "replan", "Intent", "Replan", "Delivery"}
-OTHER_WORDS = ("Intent.Status.", "Replan.Status.", "Delivery.Status.")
+OTHER_WORDS = (
+    *("Intent.Status.", "Replan.Status.", "Delivery.Status."),
+    *("ContractRun.Status", "Notice.Status."),
+)
 
 
 def _code() -> Iterator[Path]:
@@ -311,7 +316,7 @@ def test_nothing_else_writes_the_status_of_a_plan() -> None:
         f"{path.relative_to(ROOT)}:{line} {whose}.status = {word}"
         for path in _code()
         for line, whose, word in _writes_of_status(ast.parse(path.read_text("utf-8")))
-        if whose not in OTHERS and not word.startswith(OTHER_WORDS)
+        if whose not in OTHERS and not word.startswith(OTHER_WORDS) and path.name != MESSAGES
     ]
     assert found == []
 

@@ -53,6 +53,13 @@ def parser(program: str, about: str) -> argparse.ArgumentParser:
         epilog=f"Credentials: by default {APP_TOKEN} and {AGENT_TOKEN} of the environment. "
         "Exit codes: 0 conforms, 1 findings, 2 could not run.",
     )
+    _add_checks(parser)
+    _add_target(parser.add_argument_group("how the target is called"))
+    _add_world(parser.add_argument_group("time, and a world that moves"))
+    return parser
+
+
+def _add_checks(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("url", nargs="?", metavar="URL", help="the target's base URL")
     add("--operation", metavar="NAME", help="the operation to check, like refund")
@@ -69,9 +76,6 @@ def parser(program: str, about: str) -> argparse.ArgumentParser:
     add("--only", action="append", choices=NAMES, metavar="CHECK", help="this check; repeatable")
     add("--all", action="store_true", help="exit 1 when a check could not be made")
     add("--list", action="store_true", help="say what is checked, and why")
-    _add_target(parser.add_argument_group("how the target is called"))
-    _add_world(parser.add_argument_group("time, and a world that moves"))
-    return parser
 
 
 def _add_target(group: argparse._ArgumentGroup) -> None:
