@@ -77,8 +77,11 @@ def test_every_command_exists(page: Path) -> None:
     code = " ".join(re.findall(r"`[^`\n]+`", text) + blocks("sh", page))
     assert set(re.findall(r"\bmake ([a-z][a-z-]*)", code)) <= targets
     assert set(re.findall(r"manage\.py ([a-z_]+)", code)) <= set(get_commands())
-    for module in re.findall(r"python -m ([a-z.]+)", code):
-        assert (ROOT / module.replace(".", "/")).with_suffix(".py").exists(), module
+    for module in re.findall(r"python -m ([a-z._]+)", code):
+        path = module.replace(".", "/")
+        places = [ROOT / path, ROOT / "sdk/src" / path, ROOT / "target/src" / path]
+        files = [file for at in places for file in (at.with_suffix(".py"), at / "__main__.py")]
+        assert any(file.exists() for file in files), module
 
 
 def test_the_layout_names_every_folder() -> None:
