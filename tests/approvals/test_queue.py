@@ -46,7 +46,8 @@ def copies(plan: Plan, number: int) -> None:
     """So many more plans like this one, each with an intent of its own."""
     intents = [copy_of(plan.intent) for _ in range(number)]
     Intent.objects.bulk_create(intents)
-    plans = [copy_of(plan, index, intent) for index, intent in enumerate(intents)]
+    there = Plan.objects.filter(plan_id__startswith="copy_").count()
+    plans = [copy_of(plan, index, intent) for index, intent in enumerate(intents, there)]
     Plan.objects.bulk_create(plans)
 
 
