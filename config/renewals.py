@@ -50,10 +50,14 @@ class Renewals[R: Read]:
         self._keep(_asked(scope, path, [tag.encode("latin-1")]), read)
 
     def _keep(self, asked: bytes, read: R) -> None:
-        if len(self._kept) >= MANY:
-            self._kept = {known: kept for known, kept in self._kept.items() if _is_young(kept)}
-        if len(self._kept) < MANY:
-            self._kept[asked] = read
+        """The oldest stand in front: they go when they are too old, or when there are too many."""
+        self._kept.pop(asked, None)
+        while self._kept:
+            oldest = next(iter(self._kept))
+            if len(self._kept) < MANY and _is_young(self._kept[oldest]):
+                break
+            del self._kept[oldest]
+        self._kept[asked] = read
 
 
 def _is_young(read: Read) -> bool:

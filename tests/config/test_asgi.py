@@ -212,6 +212,27 @@ def test_who_was_told_a_tag_waits_with_it_without_another_look(method: str) -> N
     run(django, story)
 
 
+def test_of_many_answers_the_youngest_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(renewals, "MANY", 3)
+    django = Django()
+
+    async def story(application: Application, trail: Trail) -> None:
+        someone = asyncio.ensure_future(Call(prefer="wait=9").made_to(application))
+        await asyncio.sleep(0.3)
+        django.status = 200
+        for number in range(5):
+            django.headers = [(b"ETag", b'"%d"' % number)]
+            await Call().made_to(application)
+        django.status, runs = 304, django.runs
+        for tag, more in (('"4"', 0), ('"2"', 0), ('"1"', 1)):
+            await Call(if_none_match=tag, prefer="wait=1").made_to(application)
+            runs += more
+            assert django.runs == runs, tag
+        someone.cancel()
+
+    run(django, story)
+
+
 def test_a_change_after_a_tag_was_told_is_read() -> None:
     django = Django()
 
