@@ -12,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from audit.models import ClockTimestamp
 from plans.models import Plan
+from plans.models.marks import TrailMark
 from plans.models.messages import Message, MessageAttempt, Receiver
 
 
@@ -132,21 +133,13 @@ class NoticeAttempt(MessageAttempt):
         return f"try {self.number} of {self.notice_id}"
 
 
-class NoticedUpTo(models.Model):
+class NoticedUpTo(TrailMark):
     """The last event of the trail that was made into notices: one row."""
-
-    id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
-    era = models.PositiveIntegerField(default=0)
-    xid = models.BigIntegerField(default=0)
-    event_id = models.BigIntegerField(default=0)
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.CheckConstraint(name="one_noticed_up_to", condition=Q(id=1)),
         ]
-
-    def __str__(self) -> str:
-        return f"era {self.era}, {self.xid}, {self.event_id}"
 
 
 def states() -> dict[str, int]:

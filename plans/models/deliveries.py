@@ -9,6 +9,7 @@ from django.db.models import Count, Q
 
 from audit.models import ClockTimestamp, Event
 from plans.models.agents import Agent
+from plans.models.marks import TrailMark
 from plans.models.messages import Message, MessageAttempt, Receiver
 
 
@@ -116,18 +117,10 @@ class DeliveryAttempt(MessageAttempt):
         return f"attempt {self.number} of {self.delivery_id}"
 
 
-class ToldUpTo(models.Model):
+class ToldUpTo(TrailMark):
     """The last event of the trail that was made into deliveries: one row."""
-
-    id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
-    era = models.PositiveIntegerField(default=0)
-    xid = models.BigIntegerField(default=0)
-    event_id = models.BigIntegerField(default=0)
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.CheckConstraint(name="one_told_up_to", condition=Q(id=1)),
         ]
-
-    def __str__(self) -> str:
-        return f"era {self.era}, {self.xid}, {self.event_id}"

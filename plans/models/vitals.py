@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 
 from audit.models import ClockTimestamp
+from plans.models.marks import TrailMark
 from plans.models.targets import Target
 
 
@@ -70,18 +71,10 @@ class Counter(models.Model):
         return f"{self.action} {self.word} {self.target} {self.status}".strip()
 
 
-class CountedUpTo(models.Model):
+class CountedUpTo(TrailMark):
     """The last event of the trail that the counters hold: one row."""
-
-    id = models.PositiveSmallIntegerField(primary_key=True, default=1, editable=False)
-    era = models.PositiveIntegerField(default=0)
-    xid = models.BigIntegerField(default=0)
-    event_id = models.BigIntegerField(default=0)
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.CheckConstraint(name="one_counted_up_to", condition=models.Q(id=1)),
         ]
-
-    def __str__(self) -> str:
-        return f"era {self.era}, {self.xid}, {self.event_id}"
