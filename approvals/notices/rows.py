@@ -13,7 +13,7 @@ from django.utils.translation import gettext_lazy as _
 from audit.models import ClockTimestamp
 from plans.models import Plan
 from plans.models.marks import TrailMark
-from plans.models.messages import Message, MessageAttempt, Receiver
+from plans.models.messages import DUE_WHILE_IT_WAITS, Message, MessageAttempt, Receiver
 
 
 class Channel(Receiver):
@@ -97,8 +97,7 @@ class Notice(Message):
             ),
             models.CheckConstraint(
                 name="a_waiting_notice_is_due_some_time",
-                condition=Q(status="waiting", next_attempt_at__isnull=False, closed_at=None)
-                | ~Q(status="waiting") & Q(next_attempt_at=None, closed_at__isnull=False),
+                condition=DUE_WHILE_IT_WAITS,
             ),
         ]
         indexes: ClassVar[list[models.Index]] = [

@@ -10,7 +10,7 @@ from django.db.models import Count, Q
 from audit.models import ClockTimestamp, Event
 from plans.models.agents import Agent
 from plans.models.marks import TrailMark
-from plans.models.messages import Message, MessageAttempt, Receiver
+from plans.models.messages import DUE_WHILE_IT_WAITS, Message, MessageAttempt, Receiver
 
 
 class WebhookQuerySet(models.QuerySet["Webhook"]):
@@ -78,11 +78,9 @@ class Delivery(Message):
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [
             models.UniqueConstraint(fields=["webhook", "event"], name="one_delivery_per_event"),
-            # What waits has a time to wait for; nothing else is ever sent.
             models.CheckConstraint(
                 name="what_waits_is_due_some_time",
-                condition=Q(status="waiting", next_attempt_at__isnull=False, closed_at=None)
-                | ~Q(status="waiting") & Q(next_attempt_at=None, closed_at__isnull=False),
+                condition=DUE_WHILE_IT_WAITS,
             ),
         ]
         indexes: ClassVar[list[models.Index]] = [

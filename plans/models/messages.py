@@ -10,6 +10,11 @@ from django.utils.translation import gettext_lazy as _
 
 from audit.models import ClockTimestamp
 
+# What waits has a time to wait for; nothing else is ever sent.
+DUE_WHILE_IT_WAITS = models.Q(
+    status="waiting", next_attempt_at__isnull=False, closed_at=None
+) | ~models.Q(status="waiting") & models.Q(next_attempt_at=None, closed_at__isnull=False)
+
 
 class Receiver(models.Model):
     """Somebody who is told something over the network. Without `on_since` it is off.
