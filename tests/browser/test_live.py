@@ -23,7 +23,7 @@ from audit.recording import record
 from plans.lifecycle import Verb, transition
 from plans.models import Agent, Operation, Plan
 from tests.approvals.paper_plans import REFUND_ACTIONS, MakePlan, maker
-from tests.config.web_process import Server
+from tests.config.web_process import Server, hasty
 
 type OpenBrowser = Callable[..., BrowserContext]
 
@@ -50,11 +50,8 @@ def web(
     django_db_setup: None,
     django_db_blocker: DjangoDbBlocker,
 ) -> Iterator[Server]:
-    log = tmp_path_factory.mktemp("web") / "server.log"
-    with django_db_blocker.unblock():
-        web = Server(log, "tests.config.hasty_asgi:application")
-    yield web
-    web.stop()
+    with hasty(tmp_path_factory, django_db_blocker) as web:
+        yield web
 
 
 @pytest.fixture

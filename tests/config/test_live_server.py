@@ -20,7 +20,7 @@ from audit.actors import CLOCK
 from plans.lifecycle import Verb, transition
 from plans.models import Plan
 from tests.approvals.paper_plans import MakePlan, maker
-from tests.config.web_process import Server
+from tests.config.web_process import Server, hasty
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DESKS = 60
@@ -32,11 +32,8 @@ def server(
     django_db_setup: None,
     django_db_blocker: DjangoDbBlocker,
 ) -> Iterator[Server]:
-    log = tmp_path_factory.mktemp("web") / "server.log"
-    with django_db_blocker.unblock():
-        server = Server(log, "tests.config.hasty_asgi:application")
-    yield server
-    server.stop()
+    with hasty(tmp_path_factory, django_db_blocker) as server:
+        yield server
 
 
 @pytest.fixture

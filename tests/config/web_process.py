@@ -6,12 +6,16 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import httpx
+import pytest
 from django.conf import settings
 from django.db import connection
+from pytest_django import DjangoDbBlocker
 
 from config.servers import free_port
 
@@ -105,3 +109,15 @@ class Server:
                 ["countersign-web-under-test"],
             )
             return int(cursor.fetchone()[0]) == 0
+
+
+@contextmanager
+def hasty(folders: pytest.TempPathFactory, database: DjangoDbBlocker) -> Iterator[Server]:
+    """A server whose streams look at sessions often, for a module of tests."""
+    log = folders.mktemp("web") / "server.log"
+    with database.unblock():
+        server = Server(log, "tests.config.hasty_asgi:application")
+    try:
+        yield server
+    finally:
+        server.stop()
