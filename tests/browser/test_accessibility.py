@@ -154,6 +154,8 @@ def test_the_whole_job_is_done_by_keyboard(
     context.clear_cookies()
     page = context.new_page()
     page.goto("/accounts/login/")
+    # The page is loaded a moment before the field has the focus; a key in between would be lost.
+    expect(page.get_by_label("User name")).to_be_focused()
     page.keyboard.type("otto")
     page.keyboard.press("Tab")
     page.keyboard.type("correct horse battery staple")
