@@ -38,6 +38,11 @@ def billing(direct_billing: Target) -> Iterator[Target]:
 
 
 @pytest.fixture
+def invoice(billing: Target) -> str:
+    return billing.new_invoice(48_000)
+
+
+@pytest.fixture
 def ear() -> Iterator[Ear]:
     """Hears everything; at the end no token may have been in it."""
     ear = Ear()

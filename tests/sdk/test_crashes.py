@@ -15,13 +15,10 @@ from countersign_agent import OutcomeUnknown, StateHeld
 from tests.demo.billing_process import ROOT, Target
 from tests.sdk.overhearing import Ear
 from tests.sdk.programs import STORES, Program
+from tests.sdk.refunds import wish
 
 HERE = Path(__file__).parent
 PATHS = (ROOT, ROOT / "sdk" / "src")
-
-
-def wish(invoice: str, cents: int = 1_500) -> dict[str, Any]:
-    return {"invoice_id": invoice, "amount_cents": cents}
 
 
 def paid(billing: Target, invoice: str) -> list[tuple[int, str]]:
