@@ -13,12 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from countersign_agent import (
-    JsonFileStore,
-    OutcomeUnknown,
-    TaskOver,
-    as_json,
-)
+from countersign_agent import JsonFileStore, OutcomeUnknown, TaskOver, as_json
 from tests.demo.billing_process import Target
 from tests.sdk.overhearing import Ear
 from tests.sdk.programs import QUICK, Program
