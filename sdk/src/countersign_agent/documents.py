@@ -6,8 +6,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import rfc8785
 
@@ -62,12 +61,45 @@ def _refuse(constant: str) -> NoReturn:
     raise NotStrict("NaN and infinity are no JSON")
 
 
+class FrozenObject(dict[str, Any]):
+    """A JSON object that prints, compares and dumps like the dict it is, and cannot be changed."""
+
+    __slots__ = ()
+
+    def _closed(self, *args: Any, **names: Any) -> NoReturn:
+        raise TypeError("an answer cannot be changed; change a copy of it: dict(value)")
+
+    __setitem__ = __delitem__ = __ior__ = _closed
+    clear = pop = popitem = setdefault = update = _closed
+
+    def __reduce__(self) -> tuple[type[Self], tuple[dict[str, Any]]]:
+        # `copy` and `pickle` would fill an empty one item by item.
+        return type(self), (dict(self),)
+
+
+class FrozenArray(tuple[Any, ...]):
+    """A JSON array, shown as one; equal to the list and to the tuple of the same items."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return repr(list(self))
+
+    def __eq__(self, other: object) -> bool:
+        return tuple(self) == (tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = tuple.__hash__
+
+
 def frozen(value: Any) -> Any:
-    """The same JSON value, and nobody can change it."""
+    """The same JSON value, and nobody changes it by accident."""
     if isinstance(value, dict):
-        return MappingProxyType({name: frozen(each) for name, each in value.items()})
+        return FrozenObject({name: frozen(each) for name, each in value.items()})
     if isinstance(value, list):
-        return tuple(frozen(each) for each in value)
+        return FrozenArray(frozen(each) for each in value)
     return value
 
 

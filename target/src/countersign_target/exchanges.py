@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from countersign_target.canonical import compact
@@ -12,7 +11,6 @@ from countersign_target.problems import Problem
 
 JSON = "application/json"
 PROBLEM_JSON = "application/problem+json"
-_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -24,10 +22,10 @@ class Request:
 
     method: str
     path: str
-    headers: Mapping[str, str] = field(default=_NONE, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     body: bytes = field(default=b"", repr=False)
-    query: Mapping[str, str] = field(default=_NONE)
-    parts: Mapping[str, str] = field(default=_NONE)
+    query: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, str] = field(default_factory=dict)
 
     def header(self, name: str) -> str | None:
         """One header by its name in any case."""
@@ -40,7 +38,7 @@ class Answer:
 
     status: int
     text: str = field(repr=False)
-    headers: Mapping[str, str] = field(default=_NONE)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, body: Any, status: int = 200, **headers: str) -> Answer:

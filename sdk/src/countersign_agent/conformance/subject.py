@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from urllib.parse import quote
 
-from countersign_agent.exchanges import NOTHING
-
 RUN_SECONDS: Final = 300.0
 WAIT_SECONDS: Final = 30.0
 
@@ -30,7 +28,7 @@ class Subject:
     key_style: Literal["bare", "sf-string"] = "bare"
     key_retention_seconds: float | None = None
     """How long the target keeps keys, as its registration with the app declares it."""
-    short_plans: Mapping[str, str] = NOTHING
+    short_plans: Mapping[str, str] = field(default_factory=dict)
     """Headers that make this target's dry run give a plan of a few seconds."""
 
     def dry_run(self) -> str:
