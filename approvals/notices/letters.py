@@ -109,6 +109,8 @@ def _subject(notice: Notice, said: Words) -> str:
     if len(title) > _LONGEST_SUBJECT:
         title = f"{title[:_LONGEST_SUBJECT]}…"
     again = "Re: " if notice.moment == Notice.Moment.OVER else ""
+    if notice.moment == Notice.Moment.UNRESOLVED:
+        title = _("Needs a person: {title}").format(title=title)
     return f"{again}[Countersign] {title}"
 
 
@@ -144,7 +146,7 @@ def _headers(notice: Notice) -> dict[str, str]:
         "List-Unsubscribe": f"<{settings.BASE_URL}{reverse('my_notices')}>",
         "Auto-Submitted": "auto-generated",
     }
-    if notice.moment == Notice.Moment.OVER:
+    if notice.moment != Notice.Moment.WAITS:
         headers |= {"References": f"{thread} {first}", "In-Reply-To": first}
     return headers
 

@@ -67,10 +67,11 @@ class Silence(models.Model):
 
 
 class Notice(Message):
-    """One plan for one channel, twice at most: it waits for people, and it is over."""
+    """One plan for one channel, once for each moment: people are needed, or it is over."""
 
     class Moment(models.TextChoices):
         WAITS = "waits", _("waits for a decision")
+        UNRESOLVED = "unresolved", _("needs a person at the target")
         OVER = "over", _("is over")
 
     channel = models.ForeignKey(Channel, on_delete=models.CASCADE, related_name="notices")
@@ -79,7 +80,7 @@ class Notice(Message):
     person = models.ForeignKey(
         settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="notices"
     )
-    moment = models.CharField(max_length=5, choices=Moment.choices)
+    moment = models.CharField(max_length=10, choices=Moment.choices)
 
     class Meta:
         constraints: ClassVar[list[models.BaseConstraint]] = [

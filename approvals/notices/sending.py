@@ -19,7 +19,7 @@ from plans.delivering import Claim, Line, Outcome, Verdict, judge
 from plans.models.messages import Receiver
 from plans.status import Status
 
-# After these somebody may have read that a plan waits, and should hear how it ended.
+# After these somebody may have read that people are needed, and should hear how it ended.
 _MAYBE_TOLD: Final = (Outcome.DELIVERED, Outcome.NO_ANSWER, Outcome.LOST)
 
 
@@ -48,11 +48,16 @@ class Notices(Line[Channel, Notice]):
         return _post(claim)
 
     def unneeded(self, message: Notice) -> bool:
-        """It waits no more, nobody heard that it did, or this person is not to be told."""
-        if message.moment == Notice.Moment.WAITS:
-            over = message.plan.status != Status.PENDING or message.plan.decide_by <= clock()
-            return over or not _still_wanted(message)
-        return not _maybe_told(message) or not _still_wanted(message)
+        """Nobody is needed any more, or heard that they were, or this person is not to be told."""
+        plan = message.plan
+        match message.moment:
+            case Notice.Moment.WAITS:
+                late = plan.status != Status.PENDING or plan.decide_by <= clock()
+            case Notice.Moment.UNRESOLVED:
+                late = plan.status != Status.UNRESOLVED
+            case _:
+                late = not _maybe_told(message)
+        return late or not _still_wanted(message)
 
     def give_up(self, receiver: Channel, message: Notice, why: Receiver.Off, now: datetime) -> None:
         channels.stop(receiver, why, now)
@@ -116,10 +121,10 @@ def _still_wanted(notice: Notice) -> bool:
 
 
 def _maybe_told(notice: Notice) -> bool:
-    return NoticeAttempt.objects.filter(
-        notice__plan=notice.plan_id,
-        notice__moment=Notice.Moment.WAITS,
-        notice__channel=notice.channel_id,
-        notice__person=notice.person_id,
-        outcome__in=_MAYBE_TOLD,
-    ).exists()
+    """A person is the same one in every group; of a group each channel is told by itself."""
+    earlier = NoticeAttempt.objects.filter(
+        notice__plan=notice.plan_id, notice__person=notice.person_id, outcome__in=_MAYBE_TOLD
+    ).exclude(notice__moment=Notice.Moment.OVER)
+    if notice.person_id is None:
+        earlier = earlier.filter(notice__channel=notice.channel_id)
+    return earlier.exists()

@@ -1,4 +1,5 @@
-"""The trail becomes notices: one when a plan begins to wait for people, one when it is over.
+"""The trail becomes notices: when a plan begins to wait for people, when one of them has to look
+at its target, and when it is over.
 
 The transaction of the change knows nothing of it, so that no mail server and no chat can hold up
 a decision. The sweeper walks the trail afterwards; unique rows make a second walk harmless.
@@ -22,6 +23,11 @@ BATCH: Final = 2_000
 ROUNDS: Final = 5
 # How long the log of what is over is kept.
 KEPT: Final = timedelta(days=30)
+# What is told while the plan has this status, and not once it has another.
+NEEDS_PEOPLE: Final = {
+    Status.PENDING: Notice.Moment.WAITS,
+    Status.UNRESOLVED: Notice.Moment.UNRESOLVED,
+}
 _PRUNED_AT_ONCE: Final = 500
 
 _PLANS: Final = f"""
@@ -35,31 +41,32 @@ _INTO: Final = """
         status, tries, attempts_made, next_attempt_at)
 """
 _DUE_NOW: Final = "'waiting', 0, 0, clock_timestamp()"
-# Whoever may decide: the groups of the target, of a person one of them, and not the agent's owner.
-_WAITS_FOR_GROUPS: Final = f"""{_INTO}
-    SELECT gen_random_uuid(), c.id, p.id, NULL, 'waits', {_DUE_NOW} {_PLANS}
+# Whoever may decide, or say what they found at the target: its groups, and of a person one of
+# them; not the agent's owner.
+_TO_GROUPS: Final = f"""{_INTO}
+    SELECT gen_random_uuid(), c.id, p.id, NULL, %(moment)s, {_DUE_NOW} {_PLANS}
     JOIN plans_target_reviewers AS r ON r.target_id = p.target_id
     JOIN approvals_channel AS c ON c.group_id = r.group_id
         AND c.kind = 'webhook' AND c.on_since <= e.at
-    WHERE p.status = %(pending)s ORDER BY e.xid, e.id ON CONFLICT DO NOTHING
+    WHERE p.status = %(status)s ORDER BY e.xid, e.id ON CONFLICT DO NOTHING
 """
-_WAITS_FOR_PEOPLE: Final = f"""{_INTO}
+_TO_PEOPLE: Final = f"""{_INTO}
     SELECT DISTINCT ON (p.id, u.id)
-        gen_random_uuid(), c.id, p.id, u.id, 'waits', {_DUE_NOW} {_PLANS}
+        gen_random_uuid(), c.id, p.id, u.id, %(moment)s, {_DUE_NOW} {_PLANS}
     JOIN plans_target_reviewers AS r ON r.target_id = p.target_id
     JOIN approvals_channel AS c ON c.group_id = r.group_id
         AND c.kind = 'mail' AND c.on_since <= e.at
     JOIN auth_user_groups AS m ON m.group_id = c.group_id
     JOIN auth_user AS u ON u.id = m.user_id AND u.is_active AND u.email <> ''
     JOIN plans_agent AS a ON a.id = p.agent_id AND a.owner_id <> u.id
-    WHERE p.status = %(pending)s
+    WHERE p.status = %(status)s
         AND NOT EXISTS (SELECT FROM approvals_silence AS s WHERE s.person_id = u.id)
     ORDER BY p.id, u.id, c.id ON CONFLICT DO NOTHING
 """
-# To those who were told, or are just being told, that it waits.
+# To those who were told, or are just being told, that people are needed.
 _OVER: Final = f"""{_INTO}
     SELECT gen_random_uuid(), n.channel_id, n.plan_id, n.person_id, 'over', {_DUE_NOW} {_PLANS}
-    JOIN approvals_notice AS n ON n.plan_id = p.id AND n.moment = 'waits'
+    JOIN approvals_notice AS n ON n.plan_id = p.id AND n.moment <> 'over'
         AND n.status IN ('waiting', 'delivered')
     JOIN approvals_channel AS c ON c.id = n.channel_id AND c.on_since IS NOT NULL
     ORDER BY e.xid, e.id ON CONFLICT DO NOTHING
@@ -99,11 +106,11 @@ def tell_page(most: int) -> int:
 
 
 def _tell(cursor: Any, place: dict[str, int]) -> None:
-    pending = str(Status.PENDING)
-    begun = place | {"statuses": [pending], "pending": pending}
-    cursor.execute(_WAITS_FOR_GROUPS, begun)
-    if settings.SMTP_HOST:
-        cursor.execute(_WAITS_FOR_PEOPLE, begun)
+    for status, moment in NEEDS_PEOPLE.items():
+        begun = {"statuses": [str(status)], "status": str(status), "moment": str(moment)}
+        cursor.execute(_TO_GROUPS, place | begun)
+        if settings.SMTP_HOST:
+            cursor.execute(_TO_PEOPLE, place | begun)
     cursor.execute(_OVER, place | {"statuses": [str(status) for status in TERMINAL]})
 
 

@@ -1,7 +1,7 @@
 """What a notice says: what the page would say, from values read back, and the way to the page.
 
 Nobody decides by a notice: it holds no token, no form and no link but those of pages, which ask
-who is there (SEC-10). The agent's own words are not in it. Pure.
+who is there (SEC-10). The agent's own words are not in it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from django.utils.translation import gettext as _
 
 from approvals import lookalikes
 from approvals.notices.rows import Notice
+from audit.actions import Action
+from audit.models import Event
 from audit.safe_text import visible
 from plans.models import Plan
 from plans.status import MEANING, REPLANNED, Status
 
 _LONGEST: Final = 300
+_FOUND: Final = (Action.PLAN_CHECKED_APPLIED, Action.PLAN_CHECKED_NOT_APPLIED)
 # Mail programs and chats make links of what looks like one, and call people by their names.
 _LINK: Final = re.compile(r"(?<=[A-Za-z]):(?=//)")
 _CALL: Final = re.compile(r"(?<![\w.+-])@(?=\w)")
@@ -41,13 +44,19 @@ class Words:
 
 
 def words(notice: Notice, now: datetime) -> Words:
-    """Of this moment: a plan that waits, or one that is over. `notice.plan` has its names."""
+    """Of this moment: a plan that needs people, or is over. `notice.plan` has its names."""
     plan = notice.plan
-    over = notice.moment == Notice.Moment.OVER
+    match notice.moment:
+        case Notice.Moment.WAITS:
+            heading, facts = _("A plan waits for a decision"), _what_waits(plan, now)
+        case Notice.Moment.UNRESOLVED:
+            heading, facts = _("A plan needs a person at the target"), _what_to_find_out(plan)
+        case _:
+            heading, facts = _over(plan), _what_became(plan)
     return Words(
-        heading=_over(plan) if over else _("A plan waits for a decision"),
+        heading=heading,
         title=defused(plan.title or f"{plan.operation.name} · {plan.plan_id}"),
-        facts=_what_became(plan) if over else _what_waits(plan, now),
+        facts=facts,
         url=settings.BASE_URL + reverse("plan", args=[plan.target.name, plan.plan_id]),
     )
 
@@ -69,18 +78,47 @@ def _what_waits(plan: Plan, now: datetime) -> list[tuple[str, str]]:
     return facts
 
 
+def _what_to_find_out(plan: Plan) -> list[tuple[str, str]]:
+    """As on the page: every outcome is possible, and a person has the next word (T-10)."""
+    target = plan.target.name
+    text = _("nobody knows: {target} may have applied it, a part of it, or nothing")
+    todo = _("look at {target}, then say on the page what you found; nothing is sent again")
+    return [
+        (_("Outcome"), text.format(target=target)),
+        (_("To do"), todo.format(target=target)),
+        *_about(plan),
+        (_("Risk"), _(plan.risk)),
+        *_decided(plan),
+    ]
+
+
 def _what_became(plan: Plan) -> list[tuple[str, str]]:
-    meaning = _(MEANING[Status(plan.status)]).partition("; ")[0]
+    found, meaning = _found_out(plan), _(MEANING[Status(plan.status)]).partition("; ")[0]
+    if found and plan.status == Status.FAILED:
+        meaning = _("nothing applied")
     facts = [*_about(plan), (_("Outcome"), f"{plan.get_status_display()}: {meaning}")]
+    text = _("it is being planned again; the new revision has a notice of its own")
+    again = [(_("Next"), text)]
+    return [*facts, *_decided(plan), *found, *(again if plan.status in REPLANNED else [])]
+
+
+def _decided(plan: Plan) -> list[tuple[str, str]]:
     by = _("by {name}")
-    decided = [
+    return [
         (d.get_verdict_display().capitalize(), by.format(name=defused(d.person.get_username())))
         for d in plan.decisions.all()
         if d.round == plan.round
     ]
-    text = _("it is being planned again; the new revision has a notice of its own")
-    again = [(_("Next"), text)]
-    return [*facts, *decided, *(again if plan.status in REPLANNED else [])]
+
+
+def _found_out(plan: Plan) -> list[tuple[str, str]]:
+    """Whose word the outcome is, where the target gave none."""
+    about = Event.objects.filter(target=plan.target.name, plan_id=plan.plan_id, action__in=_FOUND)
+    by = _("by {name}, who looked at {target}")
+    return [
+        (_("Found out"), by.format(name=defused(event.actor_label), target=plan.target.name))
+        for event in about.order_by("pk")
+    ]
 
 
 def _about(plan: Plan) -> list[tuple[str, str]]:

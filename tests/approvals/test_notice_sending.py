@@ -221,6 +221,35 @@ def test_the_end_is_told_to_who_may_have_heard_of_the_beginning(
     assert [letter["Subject"][:3] for letter in server.mail] == ["Re:"] * sent
 
 
+@pytest.mark.parametrize(("status", "sent"), [("unresolved", 1), ("unknown", 0), ("committed", 0)])
+def test_a_person_is_called_to_the_target_while_one_is_needed(
+    server: MailServer, mail: Channel, ada: User, make_plan: MakePlan, status: str, sent: int
+) -> None:
+    closed = clock() if status == "committed" else None
+    plan = make_plan(status=status, decide_by=clock(), closed_at=closed)
+    row = queued(mail, plan, ada, moment="unresolved")
+    assert sending.send_notices(mail.pk) == sent
+    row.refresh_from_db()
+    assert row.status == ("delivered" if sent else "cancelled")
+    subjects = [letter["Subject"] for letter in server.mail]
+    title = "Refund 480.00 USD on invoice/4412"
+    assert subjects == [f"[Countersign] Needs a person: {title}"] * sent
+
+
+def test_the_end_is_told_to_a_person_who_was_called_in_another_group(
+    server: MailServer, mail: Channel, ada: User, make_plan: MakePlan
+) -> None:
+    """Waiting was never told; the call to the target went by the group of the leads."""
+    plan = make_plan(status=Status.UNRESOLVED)
+    leads = Group.objects.create(name="others")
+    channels.switch(leads, "mail", True, actor=actors.OPERATOR)
+    called = queued(Channel.objects.get(group=leads), plan, ada, moment="unresolved")
+    called.attempts.create(number=1, outcome="delivered")
+    over(plan, Status.COMMITTED)
+    queued(mail, plan, ada, moment="over")
+    assert sending.send_notices(mail.pk) == 1
+
+
 # ── the webhook of a group ───────────────────────────────────────────────────────────────────
 
 

@@ -14,11 +14,13 @@ from approvals.notices import channels, sending, telling
 from audit import actors
 from audit.actions import Action
 from audit.recording import record
+from plans.lifecycle import Verb
 from plans.management.commands.sweep import Sweeper
 from plans.models import Agent, Plan, Target
+from plans.resolving import checked
 from tests.approvals.mail_server import MailServer, configure, nobody_listens, text_of, wait_until
 from tests.plans.receiver import Receiver
-from tests.plans.story import pending
+from tests.plans.story import approved, fresh, moved, pending
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("refund")]
 HOOK = "http://127.0.0.1:1/chat"
@@ -103,6 +105,55 @@ def test_what_is_over_before_anybody_was_told_is_not_told(
 ) -> None:
     plan = pending(support_agent)
     decide(ada, plan.pk, Ballot("reject", "No", plan.digest))
+    telling.tell_all()
+    assert not Notice.objects.exists()
+
+
+# ── a person has to look at the target (T-10) ────────────────────────────────────────────────
+LOST: tuple[Verb, ...] = (Verb.START_ATTEMPT, Verb.LOSE_TRACK)
+
+
+def walked(plan: Plan, *verbs: Verb) -> Plan:
+    """Along these arrows, and the trail is walked after each."""
+    for verb in verbs:
+        moved(plan, verb)
+        telling.tell_all()
+    return fresh(plan)
+
+
+@pytest.mark.parametrize("told_before", [False, True])
+def test_a_lost_outcome_is_told_once_and_then_how_it_ended(
+    reviewers: Group, support_agent: Agent, ada: User, charlie: User, told_before: bool
+) -> None:
+    """Also to those who never heard that it waited: it was approved before any notice was made."""
+    plan = pending(support_agent)
+    if told_before:
+        telling.tell_all()
+    plan = walked(approved(ada, plan), *LOST)
+    assert (told(), told("unresolved")) == (["#reviewers", "ada"] * told_before, [])
+    walked(plan, Verb.GIVE_UP)
+    NoticedUpTo.objects.update(era=0, xid=0, event_id=0)
+    telling.tell_all()
+    assert (told("unresolved"), told("over")) == (["#reviewers", "ada"], [])
+    checked(plan.pk, applied=True, note="It is there.", actor=actors.person(ada))
+    telling.tell_all()
+    assert (told("unresolved"), told("over")) == (["#reviewers", "ada"], ["#reviewers", "ada"])
+
+
+@pytest.mark.parametrize("end", [Verb.COMMIT, Verb.CONFLICT, Verb.FAIL, Verb.EXPIRE])
+def test_an_outcome_that_the_target_gave_needs_nobody(
+    reviewers: Group, support_agent: Agent, ada: User, end: Verb
+) -> None:
+    walked(approved(ada, pending(support_agent)), *LOST, end)
+    assert not Notice.objects.exists()
+
+
+def test_what_was_found_before_anybody_was_told_is_not_told(
+    reviewers: Group, support_agent: Agent, ada: User
+) -> None:
+    plan = walked(approved(ada, pending(support_agent)), *LOST)
+    moved(plan, Verb.GIVE_UP)
+    checked(plan.pk, applied=False, note="It is not.", actor=actors.person(ada))
     telling.tell_all()
     assert not Notice.objects.exists()
 

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
+from django.test import Client
 
 from approvals.models import Channel, Decision, Notice
 from approvals.notices.letters import letter
 from approvals.notices.words import defused, slack, words
+from audit import actors
 from plans.clock import clock
 from plans.models import Plan
+from plans.resolving import checked
 from tests.approvals.paper_plans import MakePlan
 
 pytestmark = pytest.mark.django_db
@@ -119,6 +122,46 @@ def test_the_follow_up_stands_in_the_thread_of_its_plan(
 def test_what_is_planned_again_says_so(ada: User, make_plan: MakePlan) -> None:
     plan = make_plan(status="expired", closed_at=clock())
     assert "is being planned again" in str(letter(notice(plan, ada, "over"), clock()).body)
+
+
+def test_who_is_needed_at_the_target_reads_what_to_do_there(ada: User, make_plan: MakePlan) -> None:
+    plan = make_plan(status="unresolved")
+    Decision.objects.create(
+        plan=plan, person=ada, round=1, verdict="approve", shown_digest=plan.digest
+    )
+    row = notice(plan, ada, "unresolved")
+    assert row.get_moment_display() == "needs a person at the target"
+    sent = letter(row, clock())
+    body, page = str(sent.body), f"http://127.0.0.1:8000/plans/billing/{plan.plan_id}/"
+    assert body.startswith("A plan needs a person at the target.\n\n    Refund 480.00 USD on")
+    for words_of_it in (
+        r"Outcome +nobody knows: billing may have applied it, a part of it, or nothing",
+        r"To do +look at billing, then say on the page what you found; nothing is sent again",
+        r"Approved +by ada",
+    ):
+        assert re.search(words_of_it, body)
+    assert re.findall(r"https?://\S+", body) == [page, "http://127.0.0.1:8000/notices/"]
+    assert sent.message()["In-Reply-To"] == f"<{plan.pk}.waits.{ada.pk}@127.0.0.1>"
+    assert "token-of-the-tests" not in sent.message().as_string()
+    said = slack(words(row, clock()))
+    assert str(said["text"]).startswith("A plan needs a person at the target; Refund 480.00 USD")
+
+
+@pytest.mark.parametrize(
+    ("applied", "outcome"),
+    [(True, "committed: applied, result stored"), (False, "failed: nothing applied")],
+)
+def test_who_was_called_hears_who_found_out(
+    client: Client, ada: User, grace: User, make_plan: MakePlan, applied: bool, outcome: str
+) -> None:
+    plan = make_plan(status="unresolved")
+    client.force_login(grace)
+    page = client.get(f"/plans/billing/{plan.plan_id}/").text
+    assert f"/unresolved/?plan={plan.plan_id}" in page
+    checked(plan.pk, applied=applied, note="I looked.", actor=actors.person(grace))
+    facts = dict(words(notice(plan, ada, "over"), clock()).facts)
+    assert facts["Outcome"] == outcome
+    assert facts["Found out"] == "by grace, who looked at billing"
 
 
 def test_hostile_titles_stay_on_their_line(ada: User, make_plan: MakePlan) -> None:
