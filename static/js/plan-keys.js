@@ -8,6 +8,7 @@ const DEAF_MS = 400;
 // Whoever comes back to an armed bar later must not approve with the first press.
 const ARMED_MS = 10_000;
 let deafUntil = 0;
+let muteUntil = 0;
 let clicksFrom = 0;
 let shown = "";
 let tires = 0;
@@ -15,31 +16,46 @@ let tires = 0;
 const bar = () => document.getElementById("decision");
 const digest = () => bar()?.querySelector("[name=shown_digest]")?.value ?? "";
 
+// One thing at a time is said about the key that was pressed; nothing: what Approve does.
+function say(word) {
+  for (const hint of bar()?.querySelectorAll("[data-key-hint]") ?? []) hint.hidden = hint.dataset.keyHint !== word;
+}
+
 function disarm() {
   clearTimeout(tires);
+  say("");
   const form = bar();
   if (!form?.classList.contains("armed")) return;
   form.classList.remove("armed");
-  form.querySelector("[data-arm-hint]").hidden = true;
   form.dispatchEvent(new CustomEvent("disarmed", { bubbles: true }));
+}
+
+function arm() {
+  bar().classList.add("armed");
+  say("arm");
+  tires = setTimeout(disarm, ARMED_MS);
+}
+
+// What Approve cannot do without: the note that a policy demands, the value that is typed.
+const lacking = () => [...bar().elements].find((field) => field.required && !field.value.trim());
+
+// The second half of a double press is not the first letter of a note.
+function write(field) {
+  muteUntil = performance.now() + DEAF_MS;
+  field.focus();
+  say(field.name);
 }
 
 function approve() {
   const button = bar()?.querySelector("[data-approve]");
   if (!button || button.hidden) return;
   bar().scrollIntoView({ block: "nearest" });
-  if (button.disabled) {
-    document.querySelector("#plan details[data-gate]:not([data-opened]) summary")?.focus();
-    return;
-  }
-  if (bar().classList.contains("armed")) {
-    disarm();
-    button.click();
-    return;
-  }
-  bar().classList.add("armed");
-  bar().querySelector("[data-arm-hint]").hidden = false;
-  tires = setTimeout(disarm, ARMED_MS);
+  const armed = bar().classList.contains("armed");
+  disarm();
+  if (button.disabled) document.querySelector("#plan details[data-gate]:not([data-opened]) summary")?.focus();
+  else if (lacking()) write(lacking());
+  else if (armed) button.click();
+  else arm();
 }
 
 // Both need a note: write it first, then Enter on the button that has the focus.
@@ -68,11 +84,19 @@ const KEYS = {
 document.addEventListener("keydown", (event) => {
   const modified = event.ctrlKey || event.metaKey || event.altKey || event.shiftKey;
   if (modified || event.repeat || event.isComposing || event.defaultPrevented) return;
-  if (event.target.closest?.(TYPING) || document.querySelector("dialog[open]")) return;
+  if (event.target.closest?.(TYPING)) {
+    if (event.key === "a" && performance.now() < muteUntil) event.preventDefault();
+    return;
+  }
+  if (document.querySelector("dialog[open]")) return;
   if (performance.now() < deafUntil || !Object.hasOwn(KEYS, event.key)) return;
   if (event.key !== "a") disarm();
   if (event.key !== "Escape") event.preventDefault();
   KEYS[event.key]();
+});
+
+document.addEventListener("input", (event) => {
+  if (event.target.name === "note" && event.target.value.trim()) say("");
 });
 
 // A click that was on its way when the plan changed under it decides nothing.

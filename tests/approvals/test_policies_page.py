@@ -160,6 +160,26 @@ def test_a_look_that_was_too_short_goes_on(client: Client, ada: User, make_plan:
     assert looked.decided_at - looked.shown_at >= timedelta(seconds=11)
 
 
+@pytest.mark.parametrize("demanded", [True, False])
+def test_the_note_is_required_for_an_approval_where_a_policy_demands_it(
+    client: Client, ada: User, make_plan: Make, demanded: bool
+) -> None:
+    policy("say why", note_required=demanded)
+    plan = make_plan()
+    client.force_login(ada)
+    page = client.get(address(plan, "")).text
+    note, *_ = re.findall(r'<textarea[^>]*name="note"[^>]*>', page)
+    assert (" required" in note) is demanded
+    # The other verdicts go to the server as they are, which says what is missing.
+    for verdict in ("reject", "request_changes"):
+        assert f'name="verdict" value="{verdict}" formnovalidate' in page
+    response = vote(client, ada, plan)
+    assert response.status_code == (422 if demanded else 303)
+    if demanded:
+        assert code_of(response) == "note-required"
+        assert re.search(r'name="note"[^>]* required aria-invalid="true" autofocus', response.text)
+
+
 def test_no_other_page_s_look_counts(client: Client, ada: User, make_plan: Make) -> None:
     policy("dwell", dwell_seconds=10)
     plan, other = make_plan(), make_plan()

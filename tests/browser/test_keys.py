@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from django.contrib.auth.models import User
+from playwright.sync_api import BrowserContext, Page, expect
 
-from approvals.models import Decision
+from approvals.models import Decision, Policy
 from tests.approvals.paper_plans import REFUND_ACTIONS, MakePlan
+
+type OpenBrowser = Callable[..., BrowserContext]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -76,3 +80,56 @@ def test_e_leads_to_the_evidence_and_g_r_back_to_the_queue(desk: Page, make_plan
     desk.keyboard.press("g")
     desk.keyboard.press("r")
     expect(desk).to_have_url(re.compile("/review/$"))
+
+
+# Two presses of `a` in one breath; whether the second one was swallowed.
+TWICE = """() => {
+  const press = (place) => place.dispatchEvent(
+    new KeyboardEvent("keydown", {key: "a", bubbles: true, cancelable: true}));
+  press(document.body);
+  return !press(document.activeElement);
+}"""
+
+
+def test_a_leads_to_the_note_that_a_policy_demands_and_arms_nothing(
+    desk: Page, make_plan: MakePlan
+) -> None:
+    Policy.objects.create(name="say why", when="true", note_required=True)
+    desk.goto(f"/plans/billing/{make_plan().plan_id}/")
+    note, asks = desk.get_by_label("Note"), desk.get_by_text("Write the note first")
+    expect(asks).to_be_hidden()
+    assert desk.evaluate(TWICE)
+    expect(note).to_be_focused()
+    expect(asks).to_be_visible()
+    expect(desk.locator("#decision")).to_have_class("bar")
+    note.fill(" ")
+    desk.locator("#plan-title").focus()
+    desk.keyboard.press("a")
+    expect(note).to_be_focused()
+    note.fill("seen the parcel")
+    expect(asks).to_be_hidden()
+    desk.locator("#plan-title").focus()
+    desk.keyboard.press("a")
+    expect(desk.locator("#decision")).to_have_class("bar armed")
+    desk.keyboard.press("a")
+    expect(desk.get_by_text("Nothing needs you")).to_be_visible()
+    assert Decision.objects.get().note == "seen the parcel"
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_click_on_approve_leads_to_the_demanded_note(
+    open_browser: OpenBrowser, ada: User, make_plan: MakePlan, scripts: bool
+) -> None:
+    Policy.objects.create(name="say why", when="true", note_required=True)
+    page = open_browser(ada, java_script_enabled=scripts).new_page()
+    page.goto(f"/plans/billing/{make_plan().plan_id}/")
+    page.get_by_role("button", name="Approve and commit now").click()
+    expect(page.get_by_label("Note")).to_be_focused()
+    # What the browser takes for a note is the server's to judge; so is a refusal without one.
+    page.get_by_label("Note").fill("  ")
+    page.get_by_role("button", name="Approve and commit now").click()
+    expect(page.get_by_role("alert")).to_contain_text("a policy asks for a note with every")
+    page.get_by_label("Note").fill("")
+    page.get_by_role("button", name="Reject").click()
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was decided.")
+    assert Decision.objects.count() == 0
