@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from countersign_target.ready.etag.__main__ import main
+from tests.target.ready import etag_files
 from tests.target.ready.conftest import MakeTarget
 from tests.target.ready.processes import Customers, Ready
 
@@ -136,6 +138,34 @@ def test_a_probe_tells_whether_the_api_keeps_its_side(
     assert main([target.command[-1], "--probe", inputs]) == code
     assert words in capsys.readouterr().out
     assert api.now(number)["email"] == "ada@example.com"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "words"),
+    [
+        ({}, "customer_id is not given"),
+        ({"customer_id": 77}, "customer_id must be a string"),
+        ({"customer_id": "Ada!"}, "customer_id must match [a-z0-9.]{1,12}"),
+        ({"customer_id": "77", "email": "x" * 101}, "email must have at most 100 characters"),
+        ({"customer_id": "77", "add_cents": 0}, "add_cents must be at least 1"),
+        ({"customer_id": 7, "add_cents": True}, "customer_id must be a string, add_cents must"),
+        ({"customer_id": "77", "emial": "x"}, "emial is not known here"),
+    ],
+)
+def test_a_probe_asks_nothing_with_inputs_that_the_dry_run_refuses(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    inputs: dict[str, Any],
+    words: str,
+) -> None:
+    for name in ("APP_TOKEN", "AGENT_TOKEN", "CUSTOMERS_TOKEN"):
+        monkeypatch.setenv(name, f"{name}-of-at-least-sixteen-characters")
+    # Nothing listens there: who asks is told that nobody answers.
+    file = tmp_path / "target.toml"
+    file.write_text(etag_files.file("http://127.0.0.1:1", "plans.sqlite3"))
+    assert main([str(file), "--probe", json.dumps(inputs)]) == 1
+    assert capsys.readouterr().out.startswith(f"change_customer: not asked: {words}")
 
 
 def test_the_agents_credential_does_not_commit(target: Ready, api: Customers) -> None:

@@ -18,15 +18,26 @@ KEEPS: Final = "keeps its side"
 def probe(settings: EtagSettings, inputs: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(operation, what is wrong or `KEEPS`) for each operation whose path these inputs fill."""
     api = Api(settings.api)
+    known = {name for change in settings.changes for name in change.inputs.declared}
+    unknown = [f"{name} is not known here" for name in inputs if name not in known]
     for change in settings.changes:
-        names = PLACEHOLDER.findall(change.path + change.object)
-        if missing := [name for name in names if name not in inputs]:
-            yield change.name, f"not asked: {', '.join(dict.fromkeys(missing))} is not given"
+        if wrong := [*unknown, *_complaints(change, inputs)]:
+            yield change.name, f"not asked: {', '.join(wrong)}"
             continue
         try:
             yield change.name, _asked(api, change, inputs)
         except (Problem, ValueError) as fault:
             yield change.name, getattr(fault, "detail", str(fault))
+
+
+def _complaints(change: Change, inputs: Mapping[str, Any]) -> Iterator[str]:
+    """Why a dry run would refuse these; what only the wishes need may be left out."""
+    for name in dict.fromkeys(PLACEHOLDER.findall(change.path + change.object)):
+        if name not in inputs:
+            yield f"{name} is not given"
+    for name, declared in change.inputs.declared.items():
+        if name in inputs and (words := declared.complaint(inputs[name])):
+            yield f"{name} {words}"
 
 
 def _asked(api: Api, change: Change, inputs: Mapping[str, Any]) -> str:
