@@ -81,11 +81,6 @@ def opened_at(token: str) -> datetime | None:
         return None
 
 
-def kept(token: str, plan: Plan, shown: Shown) -> str:
-    """The posted field if the page still shows the same: a second try is no second look (B-11)."""
-    return token if shown_since(token, plan, shown) else ""
-
-
 def shown_since(token: str, plan: Plan, shown: Shown) -> datetime | None:
     """Since when exactly this has been on the screen; None: its page cannot say so."""
     try:

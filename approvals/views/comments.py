@@ -40,6 +40,4 @@ def _page(request: PersonRequest, plan: Plan, problem: Problem | None = None) ->
     context = plan_context(request, plan) | {"comment_problem": problem, "posted": request.POST}
     if is_fragment(request):
         return render(request, "approvals/plan_parts/comments.html", context, status=status)
-    token, now = request.POST.get("shown_at", ""), context["papers"].assessment
-    context["shown_at"] = forms.kept(token, plan, now) or context["shown_at"]
     return plan_page(request, context, status=status)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import datetime
 
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -17,7 +16,6 @@ from django_htmx.http import (
 from approvals import comments, decisions, forms, oversight, queue, rows
 from approvals.access import objection
 from approvals.models import Decision
-from approvals.papers import Papers
 from approvals.views import PersonRequest, signed_in, stepping_up
 from approvals.views.plan import is_fragment, plan_context, plan_page, seen_plan
 from audit.failpoints import failpoint
@@ -113,9 +111,7 @@ def _refused(request: PersonRequest, plan: Plan, problem: Problem) -> HttpRespon
     changed = _changed(request, now)
     context |= {"problem": problem, "posted": request.POST, "changed": changed}
     context["changed_words"] = [forms.PARTS[name] for name in changed]
-    context["shown_at"] = _shown_at(request, context)
     context["won_at"] = _won_at(problem)
-    context["dwell_left_ms"] = _dwell_left(context)
     context["opened_before"] = set() if changed else forms.opened_changes(request.POST)
     look_again = problem.status in LOOK_AGAIN and context["may"].may_decide
     template = "approvals/plan.html" if look_again else "approvals/decision_refused.html"
@@ -135,21 +131,6 @@ def _won_at(problem: Problem) -> datetime | None:
     """When the winner of a race decided."""
     told = problem.members.get("decided_at")
     return datetime.fromisoformat(told) if told else None
-
-
-def _shown_at(request: PersonRequest, context: dict[str, Any]) -> str:
-    """A look that the form has begun goes on where the page has not changed (B-11)."""
-    token, now = request.POST.get("shown_at", ""), context["papers"].assessment
-    kept: str = forms.kept(token, context["plan"], now)
-    return kept or context["shown_at"]
-
-
-def _dwell_left(context: dict[str, Any]) -> int:
-    """Milliseconds until a look that goes on is long enough."""
-    papers: Papers = context["papers"]
-    since = forms.shown_since(context["shown_at"], papers.plan, papers.assessment) or papers.now
-    wanted = timedelta(seconds=papers.demands.dwell_seconds)
-    return max(0, round((wanted - (papers.now - since)) / timedelta(milliseconds=1)))
 
 
 def _changed(request: PersonRequest, plan: Plan) -> list[str]:

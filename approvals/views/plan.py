@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -9,7 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 from django_htmx.http import reswap
 
-from approvals import papers, queue, rows
+from approvals import forms, papers, queue, rows
 from approvals.access import Visitor, visible_plan
 from approvals.conversation import Look, opened
 from approvals.dossier import Dossier
@@ -19,6 +20,8 @@ from plans.models import Plan
 
 # What a page says about itself when it asks whether it is still true.
 STATE = "Plan-State"
+# And since when that has been on the screen: the signed field of its form (B-11).
+LOOK = "Shown-At"
 # What it is told then: its countdown may be that of a machine which slept.
 LEFT = "Decide-In-Ms"
 
@@ -55,8 +58,22 @@ def plan_context(request: HttpRequest, plan: Plan) -> dict[str, Any]:
     context = {"plan": plan, "papers": found, "page": page, "may": Options(found)}
     if found.demands.step_up and not stepping_up.recently(request):
         context["confirm_first"] = stepping_up.address(rows.url_of(plan))
-    dwell = found.demands.dwell_seconds * 1000
-    return context | {"shown_at": page.shown_at, "dwell_left_ms": dwell}
+    return context | _look(request, page)
+
+
+def _look(request: HttpRequest, page: Dossier) -> dict[str, Any]:
+    """A look that was begun goes on as long as the page shows the very same (B-11).
+
+    `shown_at`: the form's signed field; `dwell_left_ms`: what a policy asks for beyond it.
+    """
+    found = page.papers
+    begun = request.POST.get("shown_at") or request.headers.get(LOOK, "")
+    since = forms.shown_since(begun, found.plan, found.assessment)
+    left = timedelta(seconds=found.demands.dwell_seconds) - (found.now - (since or found.now))
+    return {
+        "shown_at": begun if since else page.shown_at,
+        "dwell_left_ms": max(0, round(left / timedelta(milliseconds=1))),
+    }
 
 
 def plan_page(request: PersonRequest, context: dict[str, Any], status: int = 200) -> HttpResponse:

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from html import unescape
 from typing import Any
 
 import pytest
@@ -158,6 +159,39 @@ def test_a_look_that_was_too_short_goes_on(client: Client, ada: User, make_plan:
     looked = Decision.objects.get()
     assert looked.shown_at is not None
     assert looked.decided_at - looked.shown_at >= timedelta(seconds=11)
+
+
+@pytest.mark.parametrize(("changed", "goes_on"), [(False, True), (True, False)])
+def test_a_look_goes_on_under_a_live_update_that_shows_the_same(
+    client: Client, ada: User, grace: User, make_plan: Make, changed: bool, goes_on: bool
+) -> None:
+    """B-11: somebody else's approval swaps the page; only a changed digest begins a new look."""
+    row = policy("slowly", require={"reviewers": 2}, dwell_seconds=60)
+    plan = make_plan()
+    begun = shown(plan, ago=20)
+    approve(grace, plan, shown_at=clock() - timedelta(minutes=2))
+    if changed:
+        Policy.objects.filter(pk=row.pk).update(note_required=True)
+    client.force_login(ada)
+    headers = HTMX | {"Plan-State": "as it was", "Shown-At": begun}
+    page = unescape(client.get(address(plan, ""), headers=headers).text)
+    [token] = re.findall(r'name="shown_at" value="([^"]+)"', page)
+    [left] = re.findall(r'data-dwell-ms="(\d+)"', page)
+    assert (token == begun) is goes_on
+    assert (int(left) <= 40_000) is goes_on
+    # What it asks with next says the same as its form.
+    assert f'"Shown-At": "{token}"' in page
+
+
+def test_a_look_that_no_page_of_ours_began_is_none(
+    client: Client, ada: User, make_plan: Make
+) -> None:
+    policy("slowly", dwell_seconds=10)
+    plan, other = make_plan(), make_plan()
+    client.force_login(ada)
+    for begun in ("", "forged", shown(other, ago=8)):
+        page = client.get(address(plan, ""), headers=HTMX | {"Shown-At": begun}).text
+        assert 'data-dwell-ms="10000"' in page
 
 
 @pytest.mark.parametrize("demanded", [True, False])

@@ -100,6 +100,27 @@ def test_approve_opens_when_the_look_was_long_enough(desk: Page, make_plan: Make
     expect(desk.get_by_text("Nothing needs you")).to_be_visible()
 
 
+def test_a_look_goes_on_when_somebody_else_approves_meanwhile(
+    desk: Page, make_plan: MakePlan, grace: User
+) -> None:
+    two = [{"group": "reviewers", "count": 2}]
+    Policy.objects.create(name="slowly", when="true", dwell_seconds=60, require=two)
+    plan = make_plan()
+    desk.goto(f"/plans/billing/{plan.plan_id}/")
+    begun = desk.locator("[name=shown_at]").get_attribute("value")
+    Decision.objects.create(
+        plan=plan, person=grace, round=1, verdict="approve", shown_digest=plan.digest
+    )
+    desk.evaluate("document.body.dispatchEvent(new CustomEvent('refresh'))")
+    expect(desk.locator("#approvals")).to_contain_text("grace approved")
+    assert desk.locator("[name=shown_at]").get_attribute("value") == begun
+    assert int(desk.locator("#decision").get_attribute("data-dwell-ms") or 0) < 60_000
+    Policy.objects.update(note_required=True)
+    desk.evaluate("document.body.dispatchEvent(new CustomEvent('refresh'))")
+    expect(desk.locator("#approvals")).to_contain_text("a note")
+    assert desk.locator("[name=shown_at]").get_attribute("value") != begun
+
+
 def test_the_desk_weighs_no_more_than_a_photograph(desk: Page, make_plan: MakePlan) -> None:
     """HTML, styles, scripts, fonts and pictures of a full desk, compressed as a proxy does it."""
     for number in range(60):
