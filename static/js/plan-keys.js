@@ -36,6 +36,18 @@ function arm() {
   tires = setTimeout(disarm, ARMED_MS);
 }
 
+// `j` and `k` move the mark in the list while another plan is open.
+function elsewhere() {
+  const row = document.activeElement?.closest("#queue .row");
+  return Boolean(row && !row.hasAttribute("data-open"));
+}
+
+// Back to the one plan that the keys decide on, at its sentence.
+function comeBack() {
+  document.getElementById("plan-title")?.focus();
+  say("elsewhere");
+}
+
 // What Approve cannot do without: the note that a policy demands, the value that is typed.
 const lacking = () => [...bar().elements].find((field) => field.required && !field.value.trim());
 
@@ -52,7 +64,8 @@ function approve() {
   bar().scrollIntoView({ block: "nearest" });
   const armed = bar().classList.contains("armed");
   disarm();
-  if (button.disabled) document.querySelector("#plan details[data-gate]:not([data-opened]) summary")?.focus();
+  if (elsewhere()) comeBack();
+  else if (button.disabled) document.querySelector("#plan details[data-gate]:not([data-opened]) summary")?.focus();
   else if (lacking()) write(lacking());
   else if (armed) button.click();
   else arm();
@@ -95,6 +108,10 @@ document.addEventListener("keydown", (event) => {
   KEYS[event.key]();
 });
 
+// Whoever goes on to another row has left this plan.
+document.addEventListener("focusin", () => {
+  if (elsewhere()) disarm();
+});
 document.addEventListener("input", (event) => {
   if (event.target.name === "note" && event.target.value.trim()) say("");
 });

@@ -133,3 +133,32 @@ def test_a_click_on_approve_leads_to_the_demanded_note(
     page.get_by_role("button", name="Reject").click()
     expect(page.get_by_role("alert")).to_contain_text("Nothing was decided.")
     assert Decision.objects.count() == 0
+
+
+def test_a_decides_nothing_while_the_mark_stands_on_another_row(
+    desk: Page, make_plan: MakePlan
+) -> None:
+    opened, other = make_plan(), make_plan(actions=REFUND_ACTIONS[:1])
+    desk.goto("/review/")
+    bar, back = desk.locator("#decision"), desk.get_by_text("You were at another row")
+    desk.keyboard.press("j")
+    desk.keyboard.press("j")
+    expect(desk.locator(f"#plan-{other.pk}-link")).to_be_focused()
+    desk.keyboard.press("a")
+    expect(desk.locator("#plan-title")).to_be_focused()
+    expect(back).to_be_visible()
+    expect(bar).to_have_class("bar")
+    # From here on it is the plan that is open, and the list goes on from its row.
+    desk.keyboard.press("a")
+    expect(bar).to_have_class("bar armed")
+    expect(back).to_be_hidden()
+    desk.keyboard.press("j")
+    expect(desk.locator(f"#plan-{other.pk}-link")).to_be_focused()
+    expect(bar).to_have_class("bar")
+    desk.keyboard.press("a")
+    expect(back).to_be_visible()
+    assert Decision.objects.count() == 0
+    desk.keyboard.press("a")
+    desk.keyboard.press("a")
+    expect(desk.locator("#plan")).to_have_attribute("data-plan", other.plan_id)
+    assert Decision.objects.get().plan == opened
