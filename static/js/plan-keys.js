@@ -60,7 +60,8 @@ function write(field) {
 
 function approve() {
   const button = bar()?.querySelector("[data-approve]");
-  if (!button || button.hidden) return;
+  // In a narrow window the list stands alone: what is not shown is not decided.
+  if (!button?.checkVisibility() || button.hidden) return;
   bar().scrollIntoView({ block: "nearest" });
   const armed = bar().classList.contains("armed");
   disarm();

@@ -162,3 +162,20 @@ def test_a_decides_nothing_while_the_mark_stands_on_another_row(
     desk.keyboard.press("a")
     expect(desk.locator("#plan")).to_have_attribute("data-plan", other.plan_id)
     assert Decision.objects.get().plan == opened
+
+
+def test_a_decides_nothing_where_the_list_stands_alone(
+    open_browser: OpenBrowser, ada: User, make_plan: MakePlan
+) -> None:
+    """A narrow window: the plan is a page of its own, and what is not shown is not decided."""
+    plan = make_plan()
+    page = open_browser(ada, viewport={"width": 800, "height": 900}).new_page()
+    page.goto("/review/")
+    expect(page.locator("#decision")).to_be_hidden()
+    page.evaluate(TWICE)
+    expect(page.locator("#decision")).to_have_class("bar")
+    page.locator(f"#plan-{plan.pk}-link").click()
+    expect(page.locator("#decision")).to_be_visible()
+    page.keyboard.press("a")
+    expect(page.locator("#decision")).to_have_class("bar armed")
+    assert Decision.objects.count() == 0
