@@ -1,4 +1,4 @@
-"""A small target that keeps the whole contract: it counts. Its faults are in `faulty`.
+"""A small target that keeps the whole contract: it counts. Its faults are in `faults`.
 
 State is in memory and under one lock, so that every method can be read, and broken, by itself.
 Inputs are `{"counter": "stock", "add": 1}`.

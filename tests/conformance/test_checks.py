@@ -11,7 +11,9 @@ import pytest
 from countersign_agent.conformance import CHECKS, NAMES, Verdict
 from tests.conformance.checking import SLOW, check
 from tests.conformance.counting import Ask, Counting, Plan, Refusal, Reply, now
-from tests.conformance.faulty import FAULTS, Fault, HangsAlways
+from tests.conformance.faults.fault import Fault
+from tests.conformance.faults.hostile import HangsAlways
+from tests.conformance.faulty import FAULTS
 
 
 @pytest.mark.parametrize("moves", [True, False], ids=["moved by a hook", "moved by a commit"])

@@ -20,7 +20,8 @@ from plans.clock import clock
 from plans.models import ContractRun, Operation, Plan, Target
 from plans.sweeper import Lane, due_work
 from tests.conformance.counting import APP, Counting, listening
-from tests.conformance.faulty import HangsAlways, HtmlRefusals, Shouts
+from tests.conformance.faults.edge import HtmlRefusals
+from tests.conformance.faults.hostile import HangsAlways, Shouts
 
 EXAMPLE = {"counter": "stock", "add": 1}
 NOW = timedelta(0)
