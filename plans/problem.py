@@ -105,8 +105,8 @@ class Problem(Exception):
         A pointer cannot lead into a string, so the inner place is told in words (7-interfaces).
         """
         places = [error.pointer for error in self.errors if error.pointer]
-        if places:
-            self.detail = f"{self.detail} (at {places[0]} of the text)"
+        where = f"at {places[0]} of the text" if places else f"in the text at {pointer}"
+        self.detail = f"{self.detail} ({where})"
         self.errors = [FieldError(pointer, self.detail)]
         self.status = 422
         return self

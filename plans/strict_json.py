@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn, cast
 
+from plans import json_places
 from plans.errors import (
     BodyTooLarge,
     DuplicateMember,
@@ -66,7 +67,7 @@ def parse(
     if len(raw) > max_bytes:
         raise BodyTooLarge(f"The text is larger than {max_bytes} bytes.", limit=max_bytes)
     text = _decode(raw)
-    _check_depth(raw, max_depth)
+    _check_depth(raw, text, max_depth)
     limits = _Limits(max_members, max_string)
     if not _dubious(raw, limits):
         with suppress(ValueError, _Fault):
@@ -107,12 +108,13 @@ def _decode(raw: bytes) -> str:
         offset = error.start
     else:
         if text.startswith("\ufeff"):
-            raise MalformedJson("The text begins with a byte order mark.")
+            raise MalformedJson("Line 1, column 1: no byte order mark may stand before the text.")
         return text
-    raise InvalidUtf8(f"The byte at offset {offset} is not valid UTF-8.")
+    place = json_places.place(raw[:offset].decode())
+    raise InvalidUtf8(f"{place}: the byte at offset {offset} is not valid UTF-8.")
 
 
-def _check_depth(raw: bytes, max_depth: int) -> None:
+def _check_depth(raw: bytes, text: str, max_depth: int) -> None:
     """Before the scanner sees the text: it recurses, and 100,000 levels end the process."""
     if raw.count(b"[") + raw.count(b"{") <= max_depth:
         return
@@ -120,7 +122,8 @@ def _check_depth(raw: bytes, max_depth: int) -> None:
     for bracket in _STRING.sub(b"", raw).translate(None, _NOT_BRACKETS):
         depth += 1 if bracket in b"[{" else -1
         if depth > max_depth:
-            raise TooDeep(f"Objects and arrays are nested deeper than {max_depth} levels.")
+            place = json_places.too_deep(text, max_depth)
+            raise TooDeep(f"{place}: objects and arrays go deeper than {max_depth} levels here.")
 
 
 def _dubious(raw: bytes, limits: _Limits) -> bool:
@@ -209,11 +212,11 @@ def _read_slowly(text: str, limits: _Limits) -> JsonValue:
     try:
         tree = _SLOW.decode(text)
     except json.JSONDecodeError as error:
-        place = f"{error.msg} at line {error.lineno} column {error.colno}."
+        told = json_places.broken(error)
     else:
         return _Inspection(limits).value(tree, "")
     # Raised out here, so that no traceback holds the text, which may hold a plan token.
-    raise MalformedJson(place)
+    raise MalformedJson(told)
 
 
 class _Inspection:

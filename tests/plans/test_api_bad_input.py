@@ -95,6 +95,19 @@ def test_the_text_itself_is_wrong(
 
 
 @pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        (top('\n"reason" "a"'), "Line 2, column 10: a colon is expected."),
+        (GOOD[:-1], f"Line 1, column {len(GOOD)}: the text ends, and a comma or }} is expected."),
+    ],
+)
+def test_a_broken_text_is_told_where_and_by_which_rule(api: Api, text: str, detail: str) -> None:
+    answer = api.post("/plans", text)
+    refused(answer, 400, "malformed-json")
+    assert answer.json()["detail"] == detail
+
+
+@pytest.mark.parametrize(
     ("content_type", "headers", "code", "told"),
     [
         (JSON, {"Content_Encoding": "gzip"}, "content-encoding-not-allowed", "identity"),

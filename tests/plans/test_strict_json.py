@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from contextlib import suppress
 
 import pytest
@@ -152,6 +153,51 @@ def test_integers_stay_integers_and_other_numbers_are_floats() -> None:
     assert [type(number) for number in parsed] == [int, float, float]
 
 
+BROKEN = {
+    b"": "Line 1, column 1: the text ends, and a value is expected.",
+    b'{"a": 1,\n "b": "x y"\n "c": 2}': "Line 3, column 2: a comma or } is expected.",
+    b'{"a": [{"[": 1},\n\t2 3]}': "Line 2, column 4: a comma or ] is expected.",
+    b'{"a": [1, 2': "Line 1, column 12: the text ends, and a comma or ] is expected.",
+    b'{"a": [1], "b": {}': "Line 1, column 19: the text ends, and a comma or } is expected.",
+    b'{"a": [1}': "Line 1, column 9: a comma or ] is expected.",
+    b'{"a": tok_very_secret}': "Line 1, column 7: a value is expected.",
+    b"{'a': 1}": "Line 1, column 2: a name in double quotes is expected.",
+    b'{"a": 1,': "Line 1, column 9: the text ends, and a name in double quotes is expected.",
+    b'{"a" 1}': "Line 1, column 6: a colon is expected.",
+    b'{"a": 1} tok_very_secret': "Line 1, column 10: nothing may follow the value.",
+    b'{"a": "tok_very_secret': "Line 1, column 7: the string that begins here has no end.",
+    b'{"a": "x\ty"}': "Line 1, column 9: a control character in a string must be escaped.",
+    rb'{"a": "\x"}': "Line 1, column 8: JSON has no such escape.",
+    rb'{"a": "\u12"}': "Line 1, column 9: four hexadecimal digits are expected after \\u.",
+    '{"é": "\U0001f600",\r\n  oh}'.encode(): (
+        "Line 2, column 3: a name in double quotes is expected."
+    ),
+    '{"é": "'.encode() + b"\xff": "Line 1, column 8: the byte at offset 8 is not valid UTF-8.",
+    b'\xef\xbb\xbf{"a":1}': "Line 1, column 1: no byte order mark may stand before the text.",
+    b'{"[": [\n' + b"[" * 31 + b"]" * 31 + b"]}": (
+        "Line 2, column 31: objects and arrays go deeper than 32 levels here."
+    ),
+}
+
+
+@pytest.mark.parametrize("raw", BROKEN)
+def test_a_broken_text_is_told_its_place_and_the_rule(raw: bytes) -> None:
+    with pytest.raises(Problem) as refusal:
+        parse_object(raw)
+    assert (refusal.value.status, refusal.value.detail) == (400, BROKEN[raw])
+
+
+@pytest.mark.parametrize("text", ['{"a": 1,}', "[1,\n]"])
+def test_a_comma_too_much_is_told(text: str) -> None:
+    """Python 3.12 points behind it, and says what it misses there."""
+    with pytest.raises(errors.MalformedJson) as refusal:
+        parse(text.encode())
+    rule = (
+        r"no comma may stand before the closing [}\]]|a (name in double quotes|value) is expected"
+    )
+    assert re.fullmatch(rf"Line [12], column [1-9]: ({rule})\.", refusal.value.detail)
+
+
 def test_thirty_two_levels_are_not_too_deep() -> None:
     assert parse(b"[" * 32 + b"]" * 32) is not None
 
@@ -187,6 +233,13 @@ def test_a_fault_inside_the_inputs_text_tells_its_inner_place_in_words() -> None
         parse_text('{"a":{"b":1,"b":2}}', "/inputs")
     assert "/a/b" in refusal.value.errors[0].detail
     assert errors.DuplicateMember.status == 400
+
+
+def test_a_place_in_the_inputs_text_says_that_it_is_in_there() -> None:
+    with pytest.raises(errors.MalformedJson) as refusal:
+        parse_text('{\n"a":}', "/inputs")
+    told = "Line 2, column 5: a value is expected. (in the text at /inputs)"
+    assert [refusal.value.detail, refusal.value.errors[0].detail] == [told, told]
 
 
 def test_the_inputs_text_must_be_an_object() -> None:
