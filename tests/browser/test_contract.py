@@ -11,8 +11,9 @@ from playwright.sync_api import BrowserContext, expect
 
 from plans import contract_runs, custody
 from plans.models import ContractRun, Operation, Plan, Target
-from tests.conformance.counting import APP, listening
+from tests.conformance.counting import APP
 from tests.conformance.faults.edge import HtmlRefusals
+from tests.conformance.serving import listening
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.browser]
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}

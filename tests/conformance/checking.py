@@ -9,7 +9,8 @@ from countersign_agent.conformance.subject import MoveFailed
 from countersign_agent.conformance.wire import Call
 from countersign_agent.exchanges import Answer
 from countersign_agent.secret import Secret
-from tests.conformance.counting import AGENT, APP, Counting, listening
+from tests.conformance.counting import AGENT, APP, Counting
+from tests.conformance.serving import listening
 
 INPUTS = b'{"counter":"stock","add":1}'
 # The two that wait a second for a plan to expire.

@@ -10,15 +10,15 @@ import hashlib
 import json
 import secrets
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 APP, AGENT = "app-credential-of-the-tests", "agent-credential-of-the-tests"
+
+
 LARGEST, DEEPEST = 65_536, 32
 
 
@@ -305,47 +305,3 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(name: str) -> None:
     raise ValueError(name)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-    wbufsize = 65_536
-    server: _Server
-
-    def _serve(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", "0")))
-        given = self.headers.get("Authorization", "").removeprefix("Bearer ")
-        who = {APP: "app", AGENT: "agent"}.get(given, "nobody")
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        ask = Ask(self.command, self.path, headers, body, who)
-        self.server.target.say(self, self.server.target.answer(ask))
-
-    do_GET = do_POST = _serve
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Quiet."""
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    target: Counting
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A check that hangs up is no news."""
-
-
-@contextmanager
-def listening(target: Counting) -> Iterator[str]:
-    """The target on a port of the loopback: its base URL."""
-    server = _Server(("127.0.0.1", 0), _Handler)
-    server.target = target
-    thread = threading.Thread(target=server.serve_forever, args=[0.02], daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join(timeout=5)

@@ -15,10 +15,11 @@ import pytest
 from countersign_agent.conformance import CHECKS, NAMES
 from countersign_agent.conformance.command import main
 from tests.conformance.checking import INPUTS
-from tests.conformance.counting import AGENT, APP, Counting, listening
+from tests.conformance.counting import AGENT, APP, Counting
 from tests.conformance.faults.conflicts import BareConflict
 from tests.conformance.faults.hostile import Shouts
 from tests.conformance.faults.tokens import TokenReadBack
+from tests.conformance.serving import listening
 
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = {"COUNTERSIGN_TARGET_TOKEN": APP, "COUNTERSIGN_TARGET_AGENT_TOKEN": AGENT}

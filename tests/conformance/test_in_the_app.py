@@ -19,9 +19,10 @@ from plans import contract_runs, custody
 from plans.clock import clock
 from plans.models import ContractRun, Operation, Plan, Target
 from plans.sweeper import Lane, due_work
-from tests.conformance.counting import APP, Counting, listening
+from tests.conformance.counting import APP, Counting
 from tests.conformance.faults.edge import HtmlRefusals
 from tests.conformance.faults.hostile import HangsAlways, Shouts
+from tests.conformance.serving import listening
 
 EXAMPLE = {"counter": "stock", "add": 1}
 NOW = timedelta(0)
