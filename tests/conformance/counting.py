@@ -16,6 +16,8 @@ from email.utils import formatdate
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
+from tests.conformance.reading import strict_json
+
 APP, AGENT = "app-credential-of-the-tests", "agent-credential-of-the-tests"
 
 
@@ -127,9 +129,7 @@ class Counting:
         if len(ask.body) > LARGEST:
             raise Refusal(413, "too-large")
         try:
-            found = json.loads(
-                ask.body.decode(), object_pairs_hook=_unique, parse_constant=_no_constant
-            )
+            found = strict_json(ask.body)
         except (ValueError, RecursionError):
             raise Refusal(400, "malformed-json") from None
         if not isinstance(found, dict):
@@ -294,14 +294,3 @@ class Counting:
 def digest(value: Any) -> str:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a name stands twice")
-    return found
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(name)
