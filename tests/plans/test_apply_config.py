@@ -16,6 +16,7 @@ from django.core.management import CommandError, call_command
 from audit.actions import Action
 from audit.models import Event
 from plans import custody
+from plans.management.commands.apply_config import Command
 from plans.models import Agent, Operation, Target
 
 pytestmark = pytest.mark.django_db
@@ -138,6 +139,8 @@ def test_check_exits_with_2_and_stores_nothing(apply: Apply) -> None:
     with pytest.raises(SystemExit) as caught:
         apply(FULL, "--check")
     assert caught.value.code == 2
+    told = Command().create_parser("manage.py", "apply_config").format_help().split()
+    assert "exit 2 if anything would" in " ".join(told)
     assert not any(model.objects.exists() for model in (User, Group, Target, Event))
 
 
