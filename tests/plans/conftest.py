@@ -11,12 +11,13 @@ from django.contrib.auth.models import User
 from approvals.decisions import Ballot, decide
 from plans import custody
 from plans.enrolment import commit_body
-from plans.models import Plan, Target
+from plans.models import Agent, Plan, Target
 from plans.oversight import oversight
 from plans.status import Status
 from tests.faults.scripted_target import ScriptedTarget
 from tests.plans.engine import TOKEN
 from tests.plans.planning_target import PlanningTarget, running
+from tests.plans.receiver import Line, listening
 
 
 @pytest.fixture
@@ -77,3 +78,10 @@ def planning(billing: Target) -> Iterator[PlanningTarget]:
         billing.total_timeout_seconds = 5
         billing.save()
         yield target
+
+
+@pytest.fixture
+def line(support_agent: Agent, make_plan: Callable[..., Plan]) -> Iterator[Line]:
+    """A webhook of the support agent, and a delivery of it that is due."""
+    with listening(support_agent) as (receiver, webhook, secret):
+        yield Line(receiver, webhook, secret, make_plan("committed"))

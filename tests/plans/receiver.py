@@ -23,7 +23,10 @@ from plans import receivers
 from plans.clock import clock
 from plans.custody import Secret
 from plans.models import Agent, Delivery, Plan, Webhook
+from plans.webhooks import deliver
 from tests.faults.raw_target import Mode, RawTarget, whole
+
+SECOND = timedelta(seconds=1)
 
 
 @dataclass(frozen=True)
@@ -112,3 +115,26 @@ def wait_of(delivery: Delivery) -> timedelta:
     delivery.refresh_from_db()
     assert delivery.next_attempt_at is not None
     return delivery.next_attempt_at - clock()
+
+
+class Line:
+    """A receiver, its webhook, and one delivery that is due."""
+
+    def __init__(self, receiver: Receiver, webhook: Webhook, secret: Secret, plan: Plan) -> None:
+        self.receiver, self.webhook, self.secret, self.plan = receiver, webhook, secret, plan
+        self.delivery = queued(webhook, happened(plan))
+
+    def deliver(self) -> int:
+        return deliver(self.webhook.pk)
+
+    def fresh(self) -> tuple[Webhook, Delivery]:
+        self.webhook.refresh_from_db()
+        self.delivery.refresh_from_db()
+        return self.webhook, self.delivery
+
+    def log(self) -> list[tuple[str, int | None]]:
+        rows = self.delivery.attempts.order_by("number")
+        return list(rows.values_list("outcome", "http_status"))
+
+    def fault(self) -> str:
+        return self.delivery.attempts.order_by("number")[0].fault
