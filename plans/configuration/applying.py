@@ -44,7 +44,7 @@ def apply(document: Document, actor: Actor, *, check: bool = False) -> list[Chan
 
 def _changes(entries: Entries, actor: Actor, refused: Refused) -> Iterator[Change]:
     """People first: agents name them as owners, and policies their groups."""
-    yield from apply_people(entries[PERSON.table])
+    yield from apply_people(entries[PERSON.table], refused)
     yield from apply_targets(entries[TARGET.table], actor, refused)
     yield from apply_agents(entries[AGENT.table], refused)
     for extension in extensions():

@@ -6,15 +6,18 @@ from collections.abc import Iterable, Iterator
 
 from django.contrib.auth.hashers import check_password
 from django.contrib.auth.models import Group, User
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
 
 from plans.configuration.changes import Change, KeyChange, assign
 from plans.configuration.entries import Entry
 from plans.configuration.permissions import OPERATORS, grant_operators
+from plans.configuration.refusals import Refused
 from plans.custody import Secret
 from plans.models import Target
 
 
-def apply_people(entries: Iterable[Entry]) -> Iterator[Change]:
+def apply_people(entries: Iterable[Entry], refused: Refused) -> Iterator[Change]:
     """Make or change each person; groups are made when they are missing."""
     entries = list(entries)
     for entry in entries:
@@ -23,8 +26,9 @@ def apply_people(entries: Iterable[Entry]) -> Iterator[Change]:
         if user is None:
             user = User(username=entry.name)
             user.set_unusable_password()
-        keys = [*_password(user, entry.values.get("password"))]
-        keys += assign(user, {k: v for k, v in entry.values.items() if k == "email"})
+        keys = assign(user, {k: v for k, v in entry.values.items() if k == "email"})
+        with refused.at(entry):
+            keys += _password(user, entry.values.get("password"))
         groups = entry.values.get("groups")
         if groups is not None:
             keys += _admin_access(user, groups)
@@ -54,8 +58,13 @@ def _operators() -> Iterator[Change]:
 
 
 def _password(user: User, wanted: Secret | None) -> list[KeyChange]:
+    """Set it, unless it is set already. ValueError says why nobody may have it."""
     if wanted is None or check_password(wanted.reveal(), user.password):
         return []
+    try:
+        validate_password(wanted.reveal(), user)
+    except ValidationError as weak:
+        raise ValueError(f"password is refused. {' '.join(weak.messages)}") from None
     user.set_password(wanted.reveal())
     return [KeyChange("password", words="set")]
 
