@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.journeys.logs import leaking
 from tests.journeys.people import Agent, Billing, Person
 from tests.journeys.product import Product
 from tests.journeys.wire import Wire, listening
@@ -26,10 +27,14 @@ def product() -> Iterator[Product]:
 
 @pytest.fixture(scope="session")
 def wire(product: Product) -> Iterator[Wire]:
-    """Where the app sends its calls to billing; configured once, before any plan."""
+    """Where the app sends its calls to billing; configured once, before any plan.
+
+    When all journeys of a worker are over, whatever their order was, no log may hold a token.
+    """
     with listening(product.billing_port) as wire:
         product.configure(wire.url)
         yield wire
+        assert leaking(product, wire) == []
 
 
 @pytest.fixture(scope="session")

@@ -220,3 +220,13 @@ def words(page: str) -> str:
 def _said(answer: httpx.Response, status: int) -> dict[str, Any]:
     assert answer.status_code == status, f"{answer.url.path}: {answer.status_code} {answer.text}"
     return dict(answer.json())
+
+
+def actions(events: list[dict[str, Any]]) -> list[str]:
+    return [event["action"] for event in events]
+
+
+def the(action: str, events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The one event of this kind."""
+    (found,) = [event for event in events if event["action"] == action]
+    return found

@@ -31,6 +31,11 @@ class Sent:
         return dict(json.loads(self.body))
 
 
+def all_alike(commits: list[Sent]) -> bool:
+    """Whether every attempt sent the same bytes. They hold a token: a failure must not show it."""
+    return len({commit.body for commit in commits}) == 1
+
+
 class Wire(ThreadingTCPServer):
     """Listens where the app believes its target to be. One request a connection, as the app does.
 

@@ -1,70 +1,22 @@
-"""The story of the product, over real HTTP, with every process that `make demo` starts.
-
-One file, because all of it shares one start: parallel test runs keep a file together.
-"""
+"""The story of the product, over real HTTP, with every process that `make demo` starts."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import os
 import re
-import signal
-import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
 from subprocess import CompletedProcess
-from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, expect
 
-from tests.journeys.people import Agent, Billing, Person, Plan, is_, words
-from tests.journeys.product import CHILDREN, Product, eventually
-from tests.journeys.ready_targets import (  # noqa: F401 - fixtures and tests of the same start
-    accounts,
-    accounts_url,
-    api,
-    etag_target,
-    sql_target,
-    test_a_row_is_changed_once_ada_approved,
-    test_a_row_that_moved_is_planned_again_and_says_which_column,
-    test_an_answer_of_the_api_that_got_lost_is_told_once_as_it_was,
-    test_an_api_that_moved_is_planned_again_and_says_what_moved,
-    test_an_api_with_etags_is_changed_once_ada_approved,
-)
-from tests.journeys.wire import Sent, Wire
-
-# The shortest plans here live this long: three quarters of it are for the reviewer.
-SHORT = 9
-
-
-def actions(events: list[dict[str, Any]]) -> list[str]:
-    return [event["action"] for event in events]
-
-
-def the(action: str, events: list[dict[str, Any]]) -> dict[str, Any]:
-    """The one event of this kind."""
-    (found,) = [event for event in events if event["action"] == action]
-    return found
-
-
-def all_alike(commits: list[Sent]) -> bool:
-    """Whether every attempt sent the same bytes. They hold a token: a failure must not show it."""
-    return len({commit.body for commit in commits}) == 1
-
-
-@contextmanager
-def stopped(pid: int) -> Iterator[None]:
-    """This process stands still until the block ends."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
+from tests.journeys.logs import leaking
+from tests.journeys.people import Agent, Billing, Person, Plan, actions, is_, the, words
+from tests.journeys.product import SHORT, Product
+from tests.journeys.wire import Wire, all_alike
 
 
 def test_ada_approves_what_she_read_and_it_is_committed_once(
@@ -287,189 +239,10 @@ def test_requested_changes_are_claimed_and_planned_again_by_the_agent(
     assert effect["amount_cents"] == 24_000
 
 
-@pytest.mark.fm(28)
-def test_with_redis_dead_an_approval_is_quick_and_committed_within_ten_seconds(
-    product: Product, agent: Agent, ada: Person, billing: Billing, wire: Wire
-) -> None:
-    invoice = billing.new_invoice()
-    plan = agent.pending(invoice)
-    form = ada.form(plan)
-    key = plan["commit"]["idempotency_key"]
-    product.manage("embedded", "stop", "valkey")
-    try:
-        clicked = time.monotonic()
-        answer = ada.decide(plan, form=form)
-        answered = time.monotonic() - clicked
-        assert answer.status_code == httpx.codes.SEE_OTHER
-        assert answered < 2
-        assert eventually(lambda: bool(wire.commits(key)))
-        assert time.monotonic() - clicked < 10
-        agent.wait(plan, is_("committed"))
-        (effect,) = billing.effects(invoice)
-        assert effect["idempotency_key"] == key
-        # And plans still come in, are read back, and can be seen.
-        agent.end(agent.pending(billing.new_invoice()))
-    finally:
-        product.manage("embedded", "start", "valkey")
-
-
-def test_with_the_sweeper_stopped_workers_commit_and_an_expired_plan_is_still_refused(
-    product: Product, agent: Agent, ada: Person, mona: Person, billing: Billing
-) -> None:
-    invoice = billing.new_invoice()
-    plan = agent.pending(invoice, lives=SHORT)
-    form = ada.form(plan)
-    with stopped(product.pid("sweeper")):
-        another = agent.pending(billing.new_invoice())
-        ada.approve_now(another)
-        agent.wait(another, is_("committed"))
-        assert eventually(lambda: agent.read(plan)["decide_in_ms"] == 0)
-        assert agent.read(plan)["status"] == "pending"
-        refused = ada.decide(plan, form=form)
-        assert refused.status_code == httpx.codes.GONE
-        assert agent.read(plan)["status"] == "expired"
-    trail = mona.trail(plan=plan["plan_id"])
-    refusal = the("decision.refused", trail)
-    assert (refusal["actor"], refusal["details"]["code"]) == ("ada", "plan-expired")
-    assert "decision.recorded" not in actions(trail)
-    assert billing.effects(invoice) == []
-    agent.end(agent.successor(plan))
-
-
-@pytest.fixture(scope="module")
-def interrupted(
-    product: Product, agent: Agent, ada: Person, billing: Billing, wire: Wire
-) -> tuple[Plan, int]:
-    """A plan whose worker was killed while the target worked on it, and that worker."""
-    plan = agent.pending(billing.new_invoice())
-    worker = product.pid("worker-commit")
-    with stopped(product.pid("sweeper")):
-        billing.arm("apply_then_timeout", seconds=20)
-        ada.approve_now(plan)
-        assert eventually(lambda: bool(wire.commits(plan["commit"]["idempotency_key"])))
-        os.kill(worker, signal.SIGKILL)
-    return plan, worker
-
-
-def test_a_killed_worker_comes_back_and_meanwhile_others_are_committed(
-    product: Product, agent: Agent, ada: Person, billing: Billing, interrupted: tuple[Plan, int]
-) -> None:
-    invoice = billing.new_invoice()
-    plan = agent.pending(invoice)
-    ada.approve_now(plan)
-    agent.wait(plan, is_("committed"))
-    assert len(billing.effects(invoice)) == 1
-    _, killed = interrupted
-    assert eventually(lambda: product.pid("worker-commit") not in (0, killed))
-    assert "worker-commit ended with -9" in product.said
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("javascript", [True, False], ids=["with JavaScript", "without it"])
-def test_ada_clicks_and_sees_it_committed(
-    product: Product,
-    agent: Agent,
-    billing: Billing,
-    chromium: Browser,
-    javascript: bool,
-) -> None:
-    plan = agent.pending(billing.new_invoice(31_500), 31_500)
-    base_url = product.credentials.base_url
-    with chromium.new_context(base_url=base_url, java_script_enabled=javascript) as ada:
-        ada.set_default_timeout(30_000)
-        desk = ada.new_page()
-        complaints: list[str] = []
-        desk.on("console", lambda line: complaints.append(line.text))
-        desk.on("pageerror", lambda error: complaints.append(str(error)))
-        desk.goto("/review/")
-        desk.get_by_label("User name").fill("ada")
-        desk.get_by_label("Password").fill(product.credentials.password("ada"))
-        desk.get_by_role("button", name="Sign in").click()
-        desk.get_by_role("link", name="Refund 315.00 USD").first.click()
-        expect(desk.locator("#plan")).to_have_attribute("data-plan", plan["plan_id"])
-        expect(desk.locator("#changes")).to_contain_text("315.00 USD")
-        desk.get_by_role("button", name="Approve and commit now").click()
-        line = desk.locator("#tray li", has_text="Refund 315.00 USD")
-        if not javascript:
-            agent.wait(plan, is_("committed"))
-            desk.goto("/review/")
-        expect(line.first).to_contain_text("committed")
-        if not line.first.is_visible():
-            # What stays until it is put away comes first; the rest unfolds.
-            desk.locator("#tray summary").click()
-        line.get_by_role("link").first.click()
-        expect(desk.locator("#state")).to_contain_text("Committed at")
-    assert complaints == []
-    agent.wait(plan, is_("committed"))
-
-
-@pytest.mark.fm(23)
-def test_what_a_killed_worker_had_sent_is_found_out_and_counted_once(
-    agent: Agent, billing: Billing, wire: Wire, interrupted: tuple[Plan, int]
-) -> None:
-    plan, _ = interrupted
-    done = agent.wait(plan, is_("committed"))
-    key = done["commit"]["idempotency_key"]
-    assert all_alike(wire.commits(key))
-    invoice = plan["actions"][0]["target"].removeprefix("invoice/")
-    (effect,) = billing.effects(invoice)
-    assert effect["idempotency_key"] == key
-    assert done["commit"]["result"]["refund_id"] == effect["refund_id"]
-    told = agent.events(plan)
-    assert "unknown" in told
-    assert told.count("committed") == 1
-
-
 def test_no_process_has_logged_a_token(
     product: Product, agent: Agent, ada: Person, billing: Billing, wire: Wire
 ) -> None:
     plan = agent.pending(billing.new_invoice())
     ada.approve_now(plan)
     agent.wait(plan, is_("committed"))
-    tokens = [commit.members["plan_token"] for commit in wire.sent if commit.is_commit]
-    logs = {path.name: path.read_text() for path in (product.home / "logs").iterdir()}
-    assert len(logs) == len(CHILDREN)
-    leaking = [name for name, text in logs.items() if any(token in text for token in tokens)]
-    assert leaking == []
-
-
-@pytest.fixture
-def another() -> Iterator[Product]:
-    """A product that is stopped and started, apart from the one of all other journeys."""
-    product = Product()
-    try:
-        yield product
-    finally:
-        if product.running:
-            product.stop()
-        product.wipe()
-
-
-def test_a_crash_of_the_supervisor_leaves_no_child(another: Product) -> None:
-    another.start()
-    children = {another.pid(name) for name in CHILDREN}
-    assert children <= set(another.processes())
-    another.crash()
-    assert eventually(lambda: not children & set(another.processes()))
-
-
-def test_it_continues_where_it_stopped_and_ctrl_c_leaves_nothing_behind(another: Product) -> None:
-    product = another
-    product.start()
-    with closing(Agent(product.credentials)) as agent:
-        billing = Billing(product.credentials)
-        with closing(billing.client):
-            plan = agent.pending(billing.new_invoice())
-        assert product.stop() == 0
-        product.start()
-        assert len(product.processes()) > len(CHILDREN)
-        ada = Person(product.credentials, "ada")
-        with closing(ada.browser):
-            ada.approve_now(plan)
-        agent.wait(plan, is_("committed"))
-    assert product.stop() == 0
-    assert product.processes() == {}
-    assert list((product.home / "pids").iterdir()) == []
-    for port in (product.port, product.billing_port):
-        with pytest.raises(httpx.ConnectError):
-            httpx.get(f"http://127.0.0.1:{port}/health/live", trust_env=False)
+    assert leaking(product, wire) == []

@@ -1,6 +1,5 @@
 """The ready targets behind the running product: from a file to a commit, and to a world that moved.
 
-No test file of its own: test_journeys.py takes these in, so that one start serves all.
 An HTTP API with ETags and a PostgreSQL database, as one finds them, with nothing written for them
 but a file each.
 """
