@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from approvals import banners, changes, forms, lookalikes, rendering, revisions, steering
 from approvals.conversation import Conversation
 from approvals.papers import Papers
+from approvals.refusals import Refusal, refusal
 from approvals.rendering import Shown
 from approvals.standing import Approvals, approvals
 from approvals.warnings import WORDS, Stage, stage
@@ -81,6 +82,11 @@ class Dossier:
             stopped=self.papers.stop is not None,
         )
         return banners.banner(state)
+
+    @cached_property
+    def refusal(self) -> Refusal | None:
+        """The target does not let this app in: the reader cannot mend it, but hears who can."""
+        return refusal(self.papers)
 
     @cached_property
     def news(self) -> revisions.News | None:
@@ -170,5 +176,6 @@ class Dossier:
             latest,
         ]
         papers = self.papers
-        facts = (len(papers.attempts), len(papers.standing), bool(papers.stop), papers.closing)
-        return ".".join([*parts, *(str(int(fact)) for fact in facts)])
+        flags = (bool(papers.stop), papers.closing, self.refusal is not None)
+        facts = (len(papers.attempts), len(papers.standing), *map(int, flags))
+        return ".".join([*parts, *map(str, facts)])

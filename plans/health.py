@@ -10,12 +10,14 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 import structlog
 from django.db import DatabaseError, InterfaceError, connection
 
 from plans.exchanges import Answer, Exchange
+from plans.outcomes import CREDENTIAL_REFUSED
 
 log = structlog.get_logger(__name__)
 
@@ -30,6 +32,8 @@ TOLERATED_SKEW: Final = 60.0
 TOLERATED_SHARE: Final = 0.2
 # Less than half a call is left: what was, is too long ago to say anything.
 FORGOTTEN: Final = 0.5
+
+_REFUSALS: Final = frozenset(f"HTTP {status}" for status in CREDENTIAL_REFUSED)
 
 _DECAY = f"""power(0.5, greatest(0,
     extract(epoch FROM statement_timestamp() - h.updated_at)::float8) / {HALF_LIFE_SECONDS})"""
@@ -47,7 +51,8 @@ _ADD: Final = f"""
         updated_at = excluded.updated_at
 """
 _READ: Final = f"""
-    SELECT target_id, calls * {_DECAY}, faults * {_DECAY}, skew_seconds, last_fault
+    SELECT target_id, calls * {_DECAY}, faults * {_DECAY}, skew_seconds, last_fault,
+        last_fault_at
     FROM plans_targethealth AS h WHERE target_id = ANY(%s)
 """
 
@@ -60,6 +65,12 @@ class Health:
     faults: float = 0.0
     skew_seconds: float | None = None
     fault: str = ""
+    fault_at: datetime | None = None
+
+    @property
+    def refused_at(self) -> datetime | None:
+        """When it refused the app's credential, if that is what went wrong last."""
+        return self.fault_at if self.fault in _REFUSALS else None
 
     @property
     def known(self) -> bool:
@@ -141,9 +152,10 @@ def of(target_ids: Iterable[int]) -> dict[int, Health]:
 
 
 def fault_of(exchange: Exchange) -> str:
-    """What went wrong, in a word; empty for any answer that a working server gives."""
+    """What went wrong, in a word; empty for any answer that a working server gives to us."""
     if isinstance(exchange, Answer):
-        return f"HTTP {exchange.status}" if exchange.status >= 500 else ""
+        ill = exchange.status >= 500 or exchange.status in CREDENTIAL_REFUSED
+        return f"HTTP {exchange.status}" if ill else ""
     return exchange.reason
 
 

@@ -49,6 +49,9 @@ def seen(target: Target) -> health.Health:
         (WELL, ""),
         (Answer(409, {}, b""), ""),
         (Answer(429, {}, b""), ""),
+        (Answer(404, {}, b""), ""),
+        (Answer(401, {}, b""), "HTTP 401"),
+        (Answer(403, {}, b""), "HTTP 403"),
         (Answer(503, {}, b""), "HTTP 503"),
         (DOWN, "connect"),
         (NoAnswer("deadline", "the total time was over"), "deadline"),
@@ -56,6 +59,23 @@ def seen(target: Target) -> health.Health:
 )
 def test_only_what_a_working_server_does_not_do_is_a_fault(exchange: Exchange, fault: str) -> None:
     assert health.fault_of(exchange) == fault
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_it_remembers_when_the_credential_was_refused_until_something_else_fails(
+    billing: Target, at: Callable[[float], None], status: int
+) -> None:
+    since = clock()
+    health.note(billing.pk, Answer(status, {}, b""))
+    refused_at = seen(billing).refused_at
+    assert refused_at is not None
+    assert since <= refused_at <= clock()
+    at(10)
+    health.note(billing.pk, WELL)
+    assert seen(billing).refused_at == refused_at
+    at(20)
+    health.note(billing.pk, DOWN)
+    assert seen(billing).refused_at is None
 
 
 def test_a_target_that_was_never_asked_is_well(billing: Target) -> None:
