@@ -175,6 +175,7 @@ def test_a_decides_nothing_where_the_list_stands_alone(
     page.evaluate(TWICE)
     expect(page.locator("#decision")).to_have_class("bar")
     page.locator(f"#plan-{plan.pk}-link").click()
+    page.wait_for_url(re.compile("/plans/"))
     expect(page.locator("#decision")).to_be_visible()
     page.keyboard.press("a")
     expect(page.locator("#decision")).to_have_class("bar armed")
