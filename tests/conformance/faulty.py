@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.conformance.faults import (
     commits,
     conflicts,
+    contending,
     edge,
     fingerprints,
     hostile,
@@ -18,6 +19,7 @@ FAULTS = (
     *tokens.FAULTS,
     *edge.FAULTS,
     *commits.FAULTS,
+    *contending.FAULTS,
     *conflicts.FAULTS,
     *hostile.FAULTS,
 )

@@ -11,6 +11,8 @@ import pytest
 from countersign_agent.conformance import CHECKS, NAMES, Verdict
 from tests.conformance.checking import SLOW, check
 from tests.conformance.counting import Ask, Counting, Plan, Refusal, Reply, now
+from tests.conformance.faults.commits import Races
+from tests.conformance.faults.contending import NobodyWins, WinsInSilence, WinsUnheard
 from tests.conformance.faults.fault import Fault
 from tests.conformance.faults.hostile import HangsAlways
 from tests.conformance.faulty import FAULTS
@@ -51,6 +53,30 @@ def test_a_broken_target_is_caught_by_the_check_for_it_and_by_no_other(fault: Fa
 
 def test_every_check_has_a_target_that_it_catches() -> None:
     assert {fault.check for fault in FAULTS} == set(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("target", "applied", "says"),
+    [
+        (Counting, {2}, []),
+        (NobodyWins, {0}, ["none of 4 commits at once {} was applied", "reads back as “open”"]),
+        (WinsUnheard, {2}, ["none of 4 commits at once {} says that it", "answered 500 “broken"]),
+        (WinsInSilence, {1}, ["3 calls in a row got no answer"]),
+        (Races, {*range(4, 9)}, ["of 4 commits at once {} say that they applied it"]),
+    ],
+    ids=["it conforms", "nobody wins", "wins unheard", "wins in silence", "races"],
+)
+def test_what_commits_at_once_applied_is_told_as_it_is(
+    target: type[Counting], applied: set[int], says: list[str]
+) -> None:
+    subject = target()
+    report = check(subject, {"at-once"}, seconds=0.4)
+    assert report.commits == subject.applied
+    assert report.commits in applied
+    words = " ".join(report.results[0].wrong)
+    both = ("with one key", "with a key each")
+    assert [one for one in says for how in both if one.format(how) not in words] == []
+    assert bool(words) == bool(says)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import Final
@@ -161,33 +161,46 @@ def at_once(bench: Bench) -> Iterator[str]:
 
 
 def _one_winner(bench: Bench, plan: Planned, keys: list[str], how: str) -> Iterator[str]:
-    barrier = Barrier(len(keys))
-
-    def send(key: str) -> Answer | Wrong | Over | NotRun:
-        barrier.wait(timeout=30)
-        try:
-            return bench.commit(plan, key)
-        except (Wrong, Over, NotRun) as silence:
-            return silence
-
-    with ThreadPoolExecutor(len(keys)) as threads:
-        answers = list(threads.map(send, keys))
+    answers = _sent_at_once(bench, plan, keys)
     heard = [answer for answer in answers if isinstance(answer, Answer)]
     fresh = [one for one in heard if bench.is_applied(one, plan) and not replayed(one)]
-    bench.commits += max(1, len(fresh))
+    state = _or_end(lambda: bench.state(plan))
+    # Answers may be lost or wrong: then the plan itself tells whether it happened.
+    bench.commits += len(fresh) or state == "applied"
+    sent = f"{len(keys)} commits at once {how}"
     if len(fresh) > 1:
         # A stored answer says `Idempotent-Replayed: true`; these do not.
-        yield f"{len(fresh)} of {len(keys)} commits at once {how} say that they applied it"
+        yield f"{len(fresh)} of {sent} say that they applied it"
     if not fresh and len(heard) == len(keys):
-        yield f"none of {len(keys)} commits at once {how} was applied"
+        applied = state == "applied"
+        yield f"none of {sent} " + ("says that it applied the plan" if applied else "was applied")
     lost = [one for one in heard if one.status >= 500]
     if lost:
-        yield f"{len(lost)} of {len(keys)} commits at once {how} {bench.said(lost[0])}"
-    for silence in answers:
-        if not isinstance(silence, Answer):
-            raise silence
-    if (state := bench.state(plan)) != "applied":
+        yield f"{len(lost)} of {sent} {bench.said(lost[0])}"
+    for end in (*answers, state):
+        if isinstance(end, Exception):
+            raise end
+    if state != "applied":
         yield f"after commits at once {how} the plan reads back as {bench.quote(state)}"
+
+
+def _sent_at_once(bench: Bench, plan: Planned, keys: list[str]) -> list[Answer | Exception]:
+    barrier = Barrier(len(keys))
+
+    def send(key: str) -> Answer | Exception:
+        barrier.wait(timeout=30)
+        return _or_end(lambda: bench.commit(plan, key))
+
+    with ThreadPoolExecutor(len(keys)) as threads:
+        return list(threads.map(send, keys))
+
+
+def _or_end[T](call: Callable[[], T]) -> T | Exception:
+    """What it gives, or the exception that ends the check: raised when all is said."""
+    try:
+        return call()
+    except (Wrong, Over, NotRun) as end:
+        return end
 
 
 def after_apply(bench: Bench) -> Iterator[str]:
