@@ -17,7 +17,7 @@ from plans.clock import clock
 from plans.exchanges import Answer, NotSent
 from plans.models import Plan, Target, TargetHealth
 from plans.status import Status
-from tests.approvals.test_plan_page import address, get, text_of
+from tests.approvals.plan_pages import address, get, text_of
 
 type MakePlan = Callable[..., Plan]
 type Told = Callable[[Plan], str]
