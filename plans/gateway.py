@@ -213,6 +213,7 @@ def _conversation(
     connection: socket.socket, request: bytes, clock: _Clock, cap: int, plan_id: str | None
 ) -> Answer | NoAnswer:
     """Send, read, and turn every way this can break off into its reason (T-5)."""
+    sent = time.monotonic()
     try:
         heard_out = _send(connection, request)
         failpoint("send.after", plan_id)
@@ -229,7 +230,8 @@ def _conversation(
         return NoAnswer("truncated", "TLS was cut without a goodbye", clock.elapsed_ms())
     except OSError as fault:
         return NoAnswer("reset", _words(fault), clock.elapsed_ms())
-    return Answer(status, headers, body, clock.elapsed_ms(), _skew(headers.get("date")))
+    skew = skew_of(headers.get("date"), time.time(), time.monotonic() - sent)
+    return Answer(status, headers, body, clock.elapsed_ms(), skew)
 
 
 def _send(connection: socket.socket, request: bytes) -> bool:
@@ -252,8 +254,15 @@ def _words(fault: Exception) -> str:
     return verdict or getattr(fault, "strerror", None) or str(fault) or type(fault).__name__
 
 
-def _skew(date: str | None) -> float | None:
-    """Seconds the target's clock is ahead of ours (C-2); None for no date or no valid one."""
+def skew_of(date: str | None, answered: float, seconds: float) -> float | None:
+    """Seconds the target's clock is ahead of ours (C-2); None for no date or no valid one.
+
+    Servers stamp an answer when its request came, when it is done, or in between: 0 anywhere in
+    the `seconds` before `answered` (Unix time). The target's work is no lag of its clock.
+    """
     then = http_date(date)
+    if then is None:
+        return None
     # A date names a whole second; its middle is the best guess.
-    return None if then is None else then.timestamp() + 0.5 - time.time()
+    ahead = then.timestamp() + 0.5 - answered
+    return ahead if ahead > 0 else min(0.0, ahead + seconds)
