@@ -101,10 +101,11 @@ class Bench:
     def _sent(self, call: Call) -> Answer:
         if time.monotonic() > self.ends:
             raise Over("the time for the whole run was over", by_target=False)
+        sent = self.now()
         exchange = self.wire.send(call)
         if isinstance(exchange, Answer):
             self._silent = 0
-            self.skew = skew(exchange.headers.get("date", ""), self.now()) or 0.0
+            self.skew = skew(exchange.headers.get("date", ""), sent, self.now()) or 0.0
             return exchange
         if isinstance(exchange, NotSent):
             raise Over(f"the target cannot be reached ({exchange.reason})")
