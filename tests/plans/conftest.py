@@ -11,10 +11,11 @@ from django.contrib.auth.models import User
 from approvals.decisions import Ballot, decide
 from plans import custody
 from plans.enrolment import commit_body
-from plans.models import Agent, Plan, Target
+from plans.models import Agent, Operation, Plan, Target
 from plans.oversight import oversight
 from plans.status import Status
 from tests.faults.scripted_target import ScriptedTarget
+from tests.plans.api_calls import Api, submission
 from tests.plans.engine import TOKEN
 from tests.plans.planning_target import PlanningTarget, running
 from tests.plans.receiver import Line, listening
@@ -85,3 +86,23 @@ def line(support_agent: Agent, make_plan: Callable[..., Plan]) -> Iterator[Line]
     """A webhook of the support agent, and a delivery of it that is due."""
     with listening(support_agent) as (receiver, webhook, secret):
         yield Line(receiver, webhook, secret, make_plan("committed"))
+
+
+@pytest.fixture
+def api(api_key: str, refund: Operation) -> Api:
+    """The support agent over REST."""
+    return Api(api_key)
+
+
+@pytest.fixture
+def plan(api: Api) -> Plan:
+    """`pl_1` of the support agent, as it was submitted."""
+    assert api.post("/plans", submission()).status_code == 201
+    return Plan.objects.get()
+
+
+@pytest.fixture
+def stranger(dana: User, make_api_key: Callable[..., str], refund: Operation) -> Api:
+    """Another agent, over REST."""
+    agent = Agent.objects.create(name="other-agent", owner=dana, rate_tokens=600)
+    return Api(make_api_key(agent))

@@ -24,11 +24,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
 
 
 @pytest.fixture
-def api(api_key: str) -> Api:
-    return Api(api_key)
-
-
-@pytest.fixture
 def plan(support_agent: Agent) -> Plan:
     return pending(support_agent, dry_run("pl_1"))
 

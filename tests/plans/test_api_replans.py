@@ -26,16 +26,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
 
 
 @pytest.fixture
-def api(api_key: str) -> Api:
-    return Api(api_key)
-
-
-@pytest.fixture
-def stranger(dana: User, make_api_key: Callable[..., str]) -> Api:
-    return Api(make_api_key(Agent.objects.create(name="other-agent", owner=dana, rate_tokens=600)))
-
-
-@pytest.fixture
 def dead(support_agent: Agent, ada: User) -> Plan:
     """Ada asked for changes; the agent is to make the next plan."""
     plan = pending(support_agent, reason="Broken")

@@ -17,11 +17,6 @@ from tests.plans.api_calls import INPUTS, TOKEN, Api, dry_run, submission, witho
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def api(api_key: str, refund: Operation) -> Api:
-    return Api(api_key)
-
-
 def test_it_answers_with_the_plan_its_address_and_its_tag(api: Api) -> None:
     answer = api.post("/plans", submission())
     assert answer.status_code == 201

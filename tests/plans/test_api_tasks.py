@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import User
 from django.db import transaction
 
 from audit.actors import CLOCK
@@ -27,16 +25,6 @@ from tests.plans.story import at_once
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
 OBJECT = "invoice/4412"
-
-
-@pytest.fixture
-def api(api_key: str) -> Api:
-    return Api(api_key)
-
-
-@pytest.fixture
-def stranger(dana: User, make_api_key: Callable[..., str]) -> Api:
-    return Api(make_api_key(Agent.objects.create(name="other-agent", owner=dana, rate_tokens=600)))
 
 
 def submitted(api: Api, plan_id: str = "pl_1", task: str = "task-1", **plan: Any) -> Plan:
