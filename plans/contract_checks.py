@@ -6,16 +6,9 @@ passes the gateway's address checks and deadlines, as every other call to a targ
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, cast
-
-if find_spec("countersign_agent") is None:
-    # In a checkout and in the image the SDK is not installed, and lies beside the apps.
-    sys.path.append(str(Path(__file__).resolve().parents[1] / "sdk" / "src"))
 
 from countersign_agent import exchanges as theirs
 from countersign_agent.conformance import Allowance, Call, Subject, Who, check_target

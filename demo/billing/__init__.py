@@ -5,9 +5,7 @@ are only the two functions, plan and apply, and what the demo and the tests need
 """
 
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
-if find_spec("countersign_target") is None:
-    # In a checkout the kit is not installed, and lies beside the demo.
-    sys.path.append(str(Path(__file__).resolve().parents[2] / "target" / "src"))
+# In a checkout the kit is not installed, and lies beside the demo; an installed one wins.
+sys.path.append(str(Path(__file__).resolve().parents[2] / "target" / "src"))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +23,7 @@ from plans import contract_runs, custody
 from plans.clock import clock
 from plans.models import ContractRun, Operation, Plan, Target
 from plans.sweeper import Lane, due_work
+from tests.architecture.test_source import ROOT, files, hits
 from tests.conformance.counting import APP, Counting
 from tests.conformance.faults.edge import HtmlRefusals
 from tests.conformance.faults.hostile import HangsAlways, Shouts
@@ -257,3 +262,23 @@ def test_an_operation_that_is_none_is_not_tested(
     serve(Counting())
     page.post("/targets/counting/contract/test/", {"operation": operation})
     assert not ContractRun.objects.exists()
+
+
+def test_every_process_of_the_app_finds_the_checks_from_its_beginning() -> None:
+    tell = "import config, countersign_agent.conformance as found; print(found.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-c", tell],
+        cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr == ""
+    assert Path(done.stdout).is_relative_to(ROOT / "sdk" / "src")
+
+
+def test_no_path_is_changed_while_the_app_runs() -> None:
+    apps = [path for app in ("plans", "approvals") for path in files(f"{app}/*.py")]
+    assert hits(r"sys\.path", apps) == []
