@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from html import unescape
 from typing import Any
 
@@ -11,8 +10,6 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from plans.models import Plan
-
-type MakePlan = Callable[..., Plan]
 
 
 def address(plan: Plan) -> str:

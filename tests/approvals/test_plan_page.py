@@ -17,7 +17,8 @@ from audit.actors import COMMITTER
 from audit.recording import record
 from plans.clock import clock
 from plans.models import Attempt, Evidence, Operation, Plan, Replan
-from tests.approvals.plan_pages import MakePlan, address, get, read, text_of
+from tests.approvals.paper_plans import MakePlan
+from tests.approvals.plan_pages import address, get, read, text_of
 
 pytestmark = pytest.mark.django_db
 

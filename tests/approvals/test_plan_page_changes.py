@@ -11,7 +11,8 @@ from django.test import Client
 
 from plans.clock import clock
 from plans.models import Evidence, Target
-from tests.approvals.plan_pages import MakePlan, address, get, read, text_of
+from tests.approvals.paper_plans import MakePlan
+from tests.approvals.plan_pages import address, get, read, text_of
 
 pytestmark = pytest.mark.django_db
 

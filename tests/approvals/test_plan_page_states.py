@@ -13,7 +13,8 @@ from approvals.models import Decision
 from plans.clock import clock
 from plans.models import Attempt, Intent, Replan, Target
 from plans.status import Status
-from tests.approvals.plan_pages import MakePlan, address, get, read, text_of
+from tests.approvals.paper_plans import MakePlan
+from tests.approvals.plan_pages import address, get, read, text_of
 
 pytestmark = pytest.mark.django_db
 

@@ -16,7 +16,7 @@ from approvals.models import Decision, Policy
 from audit.models import Event
 from plans.configuration.permissions import grant_operators
 from plans.models import Operation, Plan
-from tests.approvals.test_policies import approve, policy
+from tests.approvals.demanding import approve, policy
 
 pytestmark = pytest.mark.django_db
 
