@@ -24,7 +24,7 @@ from plans.problem import Problem
 from plans.status import Status
 from plans.sweeper import carry_out
 from tests.approvals.demanding import LARGE, approve, policy
-from tests.approvals.test_races import at_once
+from tests.approvals.races.racing import at_once
 from tests.faults.scripted_target import ScriptedTarget
 from tests.plans.engine import TOKEN, actions, fresh
 
