@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from audit.models import Event
 from plans.clock import clock
 from plans.models import Attempt, Plan
 from plans.resolving import resolve
+from plans.status import Status
 from plans.sweeper import carry_out
+from tests.faults.scripted_target import ScriptedTarget
 
 TOKEN = "ptok_0123456789abcdef0123456789"
 
@@ -47,3 +50,25 @@ def actions(plan: Plan) -> list[str]:
     """The words of the plan's events, in their order."""
     rows = Event.objects.filter(plan_id=plan.plan_id).order_by("id")
     return list(rows.values_list("action", flat=True))
+
+
+def one_key_one_body(plan: Plan, target: ScriptedTarget, attempts: int) -> None:
+    """T-1, T-9: never a new key, never another body; the Attempt header counts."""
+    assert len(target.commits) == attempts
+    assert target.keys() == {plan.idempotency_key}
+    assert len(target.bodies()) == 1
+    counted = [commit.headers["Attempt"] for commit in target.commits]
+    assert counted == [str(number) for number in range(1, attempts + 1)]
+
+
+def given_up(plan: Plan) -> Plan:
+    """As if the time to find out were over (T-10)."""
+    assert plan.status == Status.UNKNOWN
+    Plan.objects.filter(pk=plan.pk).update(unknown_since=clock() - timedelta(days=1))
+    return read(plan)
+
+
+def said(plan: Plan, action: str) -> dict[str, Any]:
+    event = Event.objects.filter(plan_id=plan.plan_id, action=action).latest("id")
+    details: dict[str, Any] = event.details
+    return details
