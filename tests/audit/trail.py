@@ -17,6 +17,7 @@ from django.test import TestCase
 from audit import actors, seals
 from audit.actions import Action
 from audit.models import Event
+from audit.offline.report import Finding, Report
 from audit.recording import Subject, record
 from audit.seals import MOST_ROWS
 
@@ -90,3 +91,18 @@ def triggers_off() -> Iterator[None]:
 def attack(statement: str, *values: Any) -> None:
     with triggers_off():
         sql(statement, *values)
+
+
+def first(report: Report) -> Finding:
+    assert not report.holds
+    return report.findings[0]
+
+
+def cut_tail(number: int) -> None:
+    """The newest seals from `number` on, with all events under them."""
+    attack(
+        "DELETE FROM audit_event WHERE (era, xid, id) >="
+        " (SELECT era, first_xid, first_id FROM audit_seal WHERE number = %s)",
+        number,
+    )
+    attack("DELETE FROM audit_seal WHERE number >= %s", number)
