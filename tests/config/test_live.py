@@ -12,7 +12,7 @@ from config import live, waiting
 from config.asgi import Application
 from config.live import PATH
 from config.waiting import Waiters
-from tests.config.test_asgi import Call, Django, Trail
+from tests.config.counting_django import Call, Django, Trail
 
 INTENT = "intent:0197"
 TARGET = "target:billing"
