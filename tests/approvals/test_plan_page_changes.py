@@ -113,8 +113,6 @@ HOSTILE = [
     "javascript:alert(1)",
     "{{7*7}}{% now 'Y' %}",
 ]
-
-
 DANGEROUS = ("<script>alert", "<img", '" onmouseover="', "<div hx-get", 'href="javascript')
 
 

@@ -17,8 +17,6 @@ from tests.approvals.paper_plans import MakePlan
 from tests.approvals.plan_pages import address, get, read, text_of
 
 pytestmark = pytest.mark.django_db
-
-
 HEADINGS = {
     Status.VERIFYING: "Being read back from billing",
     Status.APPROVED: "Approved",

@@ -19,8 +19,6 @@ from typing import Any
 from tests.conformance.reading import strict_json
 
 APP, AGENT = "app-credential-of-the-tests", "agent-credential-of-the-tests"
-
-
 LARGEST, DEEPEST = 65_536, 32
 
 
