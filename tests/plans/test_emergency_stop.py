@@ -1,4 +1,4 @@
-"""One switch holds every send; two people let it go (SEC-30, T-3, T-13)."""
+"""One switch holds every send (SEC-30, T-3, T-13)."""
 
 from __future__ import annotations
 
@@ -7,45 +7,23 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from io import StringIO
 
 import pytest
-from django.core.management import CommandError, call_command
 from django.db import connection, transaction
 
-from audit import actors
-from audit.actors import Actor
-from audit.models import Event
-from audit.sentences import sentence, tone
 from plans import emergency, expiry
 from plans.clock import clock
 from plans.committing import claim_attempt
-from plans.errors import InvalidNote, NotDecidable, NoteRequired, SecondPersonRequired
-from plans.models import Attempt, EmergencyStop, Plan, Target
+from plans.models import Attempt, Plan, Target
 from plans.models.switches import STOP_LOCK
 from plans.status import Status
 from tests.faults.scripted_target import ScriptedTarget, drop
 from tests.plans.engine import fresh, outcomes, read, send, soon
+from tests.plans.stopping import GRACE, OTTO, anybody
 from tests.plans.story import at_once
 
 type Make = Callable[..., Plan]
-
-OTTO = Actor("person", "1", "otto")
-GRACE = Actor("person", "2", "grace")
-LEO = Actor("person", "3", "leo")
 pytestmark = pytest.mark.django_db
-
-
-def anybody(_actor: str) -> bool:
-    return True
-
-
-def words() -> list[str]:
-    rows = Event.objects.filter(action__startswith="emergency.").order_by("id")
-    return [str(sentence(event)) for event in rows]
-
-
-# ── holding ──────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.usefixtures("calls_in_the_tests_transaction")
@@ -120,9 +98,6 @@ def test_a_stop_costs_a_claim_one_query(
 ) -> None:
     with django_assert_num_queries(1):  # type: ignore[attr-defined]  # a context manager
         assert emergency.reason_to_hold() is None
-
-
-# ── racing ───────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.django_db(transaction=True)
@@ -204,136 +179,6 @@ def test_a_claim_that_hangs_does_not_hold_up_the_stop(
     assert isinstance(seconds, float)
     assert seconds < 2
     assert emergency.reason_to_hold() == "Now."
-
-
-@pytest.mark.django_db(transaction=True)
-def test_two_people_who_confirm_at_once_release_once() -> None:
-    emergency.stop("Now.", actor=OTTO)
-    emergency.ask_release("Over.", actor=OTTO)
-
-    def confirm(actor: Actor) -> Callable[[], None]:
-        return lambda: emergency.release(1, actor=actor, may_release=anybody)
-
-    results = at_once([confirm(GRACE), confirm(LEO), confirm(OTTO)])
-    assert results.count(None) == 1
-    assert Event.objects.filter(action="emergency.released").count() == 1
-
-
-# ── releasing ────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_same_person_never_releases_alone() -> None:
-    emergency.stop("Now.", actor=OTTO)
-    assert emergency.ask_release("Over.", actor=OTTO)
-    with pytest.raises(SecondPersonRequired):
-        emergency.release(1, actor=OTTO, may_release=anybody)
-    assert emergency.ask_release("Over!", actor=GRACE) is False
-    with pytest.raises(SecondPersonRequired):
-        emergency.release(1, actor=OTTO, may_release=anybody)
-    emergency.release(1, actor=GRACE, may_release=anybody)
-    assert emergency.current() is None
-    assert words() == [
-        "otto stopped all sending: Now.",
-        "otto asked to let commits be sent again: Over.",
-        "grace lets commits be sent again, as otto had asked: Over.",
-    ]
-
-
-def test_nothing_is_released_that_nobody_asked_for() -> None:
-    with pytest.raises(NotDecidable):
-        emergency.release(0, actor=GRACE, may_release=anybody)
-    with pytest.raises(NotDecidable):
-        emergency.ask_release("Over.", actor=OTTO)
-    emergency.stop("Now.", actor=OTTO)
-    with pytest.raises(NotDecidable):
-        emergency.release(1, actor=GRACE, may_release=anybody)
-
-
-def test_a_wish_is_old_after_a_quarter_of_an_hour() -> None:
-    emergency.stop("Now.", actor=OTTO)
-    emergency.ask_release("Over.", actor=OTTO)
-    EmergencyStop.objects.update(release_asked_at=clock() - timedelta(minutes=15))
-    with pytest.raises(NotDecidable):
-        emergency.release(1, actor=GRACE, may_release=anybody)
-    assert emergency.ask_release("Really.", actor=GRACE)
-    emergency.release(1, actor=OTTO, may_release=anybody)
-
-
-def test_who_may_not_any_more_has_not_asked() -> None:
-    emergency.stop("Now.", actor=OTTO)
-    emergency.ask_release("Over.", actor=OTTO)
-    with pytest.raises(NotDecidable):
-        emergency.release(1, actor=GRACE, may_release=lambda pk: pk != OTTO.id)
-    assert emergency.reason_to_hold() == "Now."
-
-
-def test_a_second_stop_ends_the_wish_to_release() -> None:
-    emergency.stop("Now.", actor=OTTO)
-    since = EmergencyStop.objects.get().stopped_at
-    emergency.ask_release("Over.", actor=OTTO)
-    emergency.stop("It goes on.", actor=LEO)
-    stop = EmergencyStop.objects.get()
-    assert (stop.number, stop.stopped_at, stop.reason) == (2, since, "It goes on.")
-    for number in (1, 2):
-        with pytest.raises(NotDecidable):
-            emergency.release(number, actor=GRACE, may_release=anybody)
-    emergency.ask_release("Now it is.", actor=OTTO)
-    with pytest.raises(NotDecidable):
-        emergency.release(1, actor=GRACE, may_release=anybody)
-    emergency.release(2, actor=GRACE, may_release=anybody)
-
-
-@pytest.mark.parametrize(
-    ("reason", "refusal"),
-    [("", NoteRequired), ("  \n", NoteRequired), ("x" * 501, InvalidNote), ("a\x00", InvalidNote)],
-)
-def test_a_reason_is_needed(reason: str, refusal: type[Exception]) -> None:
-    with pytest.raises(refusal):
-        emergency.stop(reason, actor=OTTO)
-    emergency.stop("Now.", actor=OTTO)
-    with pytest.raises(refusal):
-        emergency.ask_release(reason, actor=OTTO)
-    with pytest.raises(refusal):
-        emergency.break_glass(reason, actor=actors.OPERATOR)
-    assert emergency.current() is not None
-
-
-# ── the terminal ─────────────────────────────────────────────────────────────────────────────
-
-
-def run(*arguments: str) -> str:
-    out = StringIO()
-    call_command("emergency_stop", *arguments, stdout=out)
-    return out.getvalue()
-
-
-def test_the_terminal_stops_tells_and_breaks_the_glass() -> None:
-    assert run() == "Sending.\n"
-    assert "On their way already: 0" in run("The agent runs wild.")
-    assert "by an operator at the terminal: The agent runs wild." in run()
-    assert run("--release", "--break-glass", "Nobody else is awake.") == "Sending again.\n"
-    assert run("--release", "--break-glass", "Again.") == "Nothing was stopped.\n"
-    assert words()[-1] == (
-        "An operator at the terminal released the emergency stop alone: Nobody else is awake."
-    )
-    assert tone(Event.objects.get(action="emergency.glass_broken")) == "bad"
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["--release"],
-        ["--break-glass", "Because."],
-        ["Stop.", "--release", "--break-glass", "No."],
-        ["  "],
-        ["--release", "--break-glass", " "],
-    ],
-)
-def test_the_terminal_does_nothing_by_halves(arguments: list[str]) -> None:
-    emergency.stop("Now.", actor=OTTO)
-    with pytest.raises(CommandError):
-        run(*arguments)
-    assert words() == ["otto stopped all sending: Now."]
 
 
 def test_the_lock_of_the_switch_is_the_same_in_the_database() -> None:
