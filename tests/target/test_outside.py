@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from countersign_target import (
-    Action,
     Applied,
     Change,
     Conflict,
@@ -33,59 +31,7 @@ from countersign_target import (
 from countersign_target.canonical import rfc3339
 from countersign_target.postgresql import PostgresStore
 from tests.target.crib import Crib, code
-
-
-class Killed(BaseException):
-    """What a SIGKILL leaves: nothing after it runs, and nothing handles it."""
-
-
-@dataclass
-class Remote:
-    """Another system with one object, which guards its writes by a version (If-Match)."""
-
-    size: int = 1
-    version: int = 1
-    writes: int = 0
-    # What happens to the next write: before it arrives, or after.
-    before: BaseException | None = None
-    after: BaseException | None = None
-    answers: Any = None
-    away: bool = False
-    sees: Outcome | None = None
-    sent: list[int] = field(default_factory=list)
-
-    def plan(self, inputs: dict[str, Any], state: State) -> Planned:
-        assert state.connection is None
-        if self.away:
-            raise ConnectionError("no route to host")
-        state.cover("thing/1", {"size": self.size})
-        action = Action("update", "thing/1", "size", self.size, inputs["size"])
-        return Planned([action], {"version": self.version})
-
-    def apply(self, plan: Plan) -> Any:
-        assert plan.connection is None
-        self.sent.append(plan.sends)
-        before, self.before = self.before, None
-        if before:
-            raise before
-        if plan.details["version"] != self.version:
-            raise Conflict
-        self.size, self.version = plan.actions[0]["to"], self.version + 1
-        self.writes += 1
-        after, self.after = self.after, None
-        if after:
-            raise after
-        return self.answers or {"size": self.size}
-
-    def look(self, plan: Plan) -> Outcome:
-        if self.sees:
-            return self.sees
-        if self.version == plan.details["version"]:
-            return SendAgain()
-        return Applied({"size": self.size}) if self.size == plan.inputs["size"] else Unknown()
-
-    def moves(self, size: int) -> None:
-        self.size, self.version = size, self.version + 1
+from tests.target.remote import Killed, Remote
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -188,7 +134,6 @@ def test_nothing_is_sent_while_the_state_cannot_be_read(
     assert crib.commit(plan, plan["plan_id"]).status == 200
 
 
-# ── Killed in between ───────────────────────────────────────────────────────────────────────
 def kill(crib: Crib, plan: dict[str, Any]) -> None:
     with pytest.raises(Killed):
         crib.commit(plan, plan["plan_id"])
