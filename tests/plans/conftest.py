@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from io import StringIO
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 
 from approvals.decisions import Ballot, decide
 from plans import custody
@@ -16,6 +19,7 @@ from plans.oversight import oversight
 from plans.status import Status
 from tests.faults.scripted_target import ScriptedTarget
 from tests.plans.api_calls import Api, submission
+from tests.plans.config_files import Apply
 from tests.plans.engine import TOKEN
 from tests.plans.planning_target import PlanningTarget, running
 from tests.plans.receiver import Line, listening
@@ -106,3 +110,21 @@ def stranger(dana: User, make_api_key: Callable[..., str], refund: Operation) ->
     """Another agent, over REST."""
     agent = Agent.objects.create(name="other-agent", owner=dana, rate_tokens=600)
     return Api(make_api_key(agent))
+
+
+@pytest.fixture
+def apply(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
+    """`apply(text, *options)` writes the file, runs the command and returns what it printed."""
+    monkeypatch.setenv("ADA_PASSWORD", "a password of Ada's")
+    (tmp_path / "billing.token").write_text("billing-token-one\n")
+    (tmp_path / "refund.inputs.json").write_text('{"type": "object"}')
+    (tmp_path / "refund.result.json").write_text('{"type": "object", "minProperties": 1}')
+
+    def run(text: str, *options: str) -> str:
+        file = tmp_path / "config.toml"
+        file.write_text(text)
+        out = StringIO()
+        call_command("apply_config", str(file), *options, stdout=out)
+        return out.getvalue()
+
+    return run
