@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
@@ -23,21 +22,11 @@ from audit.recording import record
 from plans.lifecycle import Verb, transition
 from plans.models import Agent, Operation, Plan
 from tests.approvals.paper_plans import REFUND_ACTIONS, MakePlan, maker
+from tests.browser.stillness import standing_still, top_of
 from tests.config.web_process import Server, hasty
 
 type OpenBrowser = Callable[..., BrowserContext]
-
 pytestmark = pytest.mark.django_db(transaction=True)
-# What a person sees as standing still (Layout Instability, without a hand on the page).
-STILL = 0.001
-WATCH_SHIFTS = """
-  window.shifts = [];
-  new PerformanceObserver((list) => {
-    for (const {value, sources} of list.getEntries())
-      window.shifts.push([value, ...sources.map(({node}) => node?.outerHTML?.slice(0, 90))]);
-  }).observe({type: "layout-shift"});
-"""
-TOP = "(id) => document.getElementById(id).getBoundingClientRect().top"
 HIDE = """(hidden) => {
   Object.defineProperty(document, "hidden", {configurable: true, get: () => hidden});
   document.dispatchEvent(new Event("visibilitychange"));
@@ -107,23 +96,6 @@ def successor_of(plan: Plan, make_plan: MakePlan) -> Plan:
     new = make_plan(intent=plan.intent, revision=2, replaces=plan)
     follow(plan, Verb.SUPERSEDE)
     return new
-
-
-def top_of(page: Page, plan: Plan) -> float:
-    """Read in one go: a row that is just being replaced has no place."""
-    return float(page.evaluate(TOP, f"plan-{plan.pk}-link"))
-
-
-@contextmanager
-def standing_still(page: Page) -> Iterator[None]:
-    """Nothing that was on the page moves meanwhile."""
-    # Shifts within half a second of a press do not count, for the browser either.
-    page.wait_for_timeout(600)
-    page.evaluate(WATCH_SHIFTS)
-    yield
-    page.wait_for_timeout(300)
-    shifts = page.evaluate("window.shifts")
-    assert sum(shift[0] for shift in shifts) < STILL, shifts
 
 
 def test_a_new_plan_slides_in_and_what_is_read_stays(
