@@ -16,15 +16,14 @@ from django.contrib.auth.models import User
 from django.db import connection, transaction
 from pytest_django import DjangoDbBlocker
 
-from audit.actors import CLOCK
 from audit.models import ClockTimestamp
-from plans.lifecycle import Verb, transition
+from plans.lifecycle import Verb
 from plans.models import Agent, ApiKey, Operation, Plan
+from tests.config.long_polls import follow, follow_and_close, later, submitted, wait
 from tests.config.web_process import Server
 from tests.plans.api_calls import TOKEN, submission
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
 WAITERS = 300
 
 
@@ -47,39 +46,6 @@ def web(server: Server, api_key: str, refund: Operation) -> Iterator[httpx.Clien
     headers = {"Authorization": f"Bearer {api_key}"}
     with httpx.Client(base_url=f"{server.url}/api/v1", headers=headers, timeout=40) as client:
         yield client
-
-
-def submitted(web: httpx.Client, plan_id: str = "pl_1") -> httpx.Response:
-    answer = web.post("/plans", json=submission(plan_id))
-    assert answer.status_code == 201, answer.text
-    return answer
-
-
-def later(seconds: float, act: Callable[[], Any]) -> threading.Timer:
-    timer = threading.Timer(seconds, act)
-    timer.start()
-    return timer
-
-
-def follow(plan_id: str, verb: Verb) -> None:
-    with transaction.atomic():
-        pk = Plan.objects.values_list("pk", flat=True).get(plan_id=plan_id)
-        transition(Plan.objects.locked(pk), verb, actor=CLOCK)
-
-
-def follow_and_close(plan_id: str, verb: Verb = Verb.VERIFY) -> None:
-    """`follow` in a thread of its own."""
-    try:
-        follow(plan_id, verb)
-    finally:
-        connection.close()
-
-
-def wait(web: httpx.Client, path: str, tag: str, seconds: int = 20) -> tuple[httpx.Response, float]:
-    began = time.monotonic()
-    headers = {"If-None-Match": tag, "Prefer": f"wait={seconds}"}
-    answer = web.get(path, headers=headers)
-    return answer, time.monotonic() - began
 
 
 def test_without_a_tag_it_answers_at_once(web: httpx.Client) -> None:
