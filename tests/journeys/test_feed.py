@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -16,21 +14,20 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-import httpx
 import psycopg
 import pytest
 
 from demo.credentials import AGENT, Credentials
 from plans.feed import TOLD
-from tests.journeys.people import Agent, Billing, Draft, Person, Plan, is_
+from tests.journeys.people import Billing, Person, Plan, is_
 from tests.journeys.product import PATIENCE, Product, eventually
+from tests.journeys.stubborn import LAST, Desk, Reader, Worker
 from tests.journeys.wire import Wire
 
 AGENTS: Final = 10
 STORIES_EACH: Final = 3
 # The web process is killed when the agents have been told so many events between them.
 KILLED_AT: Final = (30, 80, 130)
-LAST: Final = "nothing-comes-after-this"
 NEW_AGENTS: Final = f"""
 from django.contrib.auth.models import User
 from audit import actors
@@ -46,95 +43,6 @@ TRAIL: Final = """
     SELECT agent, id, action, plan_id, from_status, to_status, task_id FROM audit_event
     WHERE agent LIKE 'reader-%%' AND (to_status <> '' OR action = ANY(%s)) ORDER BY era, xid, id
 """
-
-
-class Stubborn(httpx.HTTPTransport):
-    """Sends a request again until somebody answers it to the end."""
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            try:
-                answer = super().handle_request(request)
-                answer.read()
-            except httpx.TransportError:
-                assert time.monotonic() < deadline
-                time.sleep(0.1)
-            else:
-                return answer
-
-
-class Worker(Agent):
-    """An agent's program that does not mind when the server is away."""
-
-    def __init__(self, credentials: Credentials) -> None:
-        super().__init__(credentials)
-        with self.app as known:
-            base_url, headers, timeout = known.base_url, known.headers, known.timeout
-        transport = Stubborn()
-        self.app = httpx.Client(
-            base_url=base_url, headers=headers, timeout=timeout, transport=transport
-        )
-
-    def wait(self, plan: Plan, reached: Callable[[Plan], bool], seconds: float = 100.0) -> Plan:
-        """Shorter than the test's own patience, so that a story that stands still says where."""
-        return super().wait(plan, reached, seconds)
-
-    def submit(self, draft: Draft, **members: Any) -> Plan:
-        """What was stored before the answer got lost is found (A-3)."""
-        body = self._wish(draft.inputs) | {"plan": draft.plan} | members
-        answer = self.app.post("/plans", json=body)
-        assert answer.status_code in (200, 201), answer.text
-        return dict(answer.json())
-
-    def say(self, path: str, **body: Any) -> Plan:
-        answer = self.app.post(path, json=body)
-        assert answer.status_code == 200, answer.text
-        return dict(answer.json())
-
-
-class Reader(threading.Thread):
-    """Another program of the same agent, which reads its feed by cursor, in small pages."""
-
-    def __init__(self, credentials: Credentials) -> None:
-        super().__init__(daemon=True)
-        self.app = credentials.as_agent()
-        self.told: list[dict[str, Any]] = []
-        self.cuts = 0
-
-    def run(self) -> None:
-        cursor: dict[str, str] = {}
-        while not self.told or self.told[-1]["task_id"] != LAST:
-            query = {"limit": "3"} | cursor
-            try:
-                answer = self.app.get("/events", params=query, headers={"Prefer": "wait=10"})
-            except httpx.TransportError:
-                self.cuts += 1
-                time.sleep(0.1)
-                continue
-            page = answer.raise_for_status().json()
-            self.told += page["items"]
-            cursor = {"after": page["next"]}
-
-
-class Desk:
-    """Ada decides for all of them, one after the other."""
-
-    def __init__(self, ada: Person, billing: Billing) -> None:
-        self.ada, self.billing = ada, billing
-        self.lock = threading.Lock()
-
-    def decide(self, agent: Worker, plan: Plan, verdict: str) -> None:
-        """Until it was taken: an answer that got lost is found in the plan's status."""
-        while agent.read(plan)["status"] == "pending":
-            try:
-                with self.lock:
-                    answer = self.ada.decide(plan, verdict, "" if verdict == "approve" else "less")
-                assert answer.status_code == httpx.codes.SEE_OTHER, answer.text
-            except httpx.TransportError:
-                time.sleep(0.1)
-
-
 type Story = Callable[[Worker, Desk, str], Plan]
 
 
