@@ -38,14 +38,16 @@ def api_docs(request: HttpRequest) -> HttpResponse:
 def _operation(method: str, path: str, operation: dict[str, Any]) -> dict[str, Any]:
     content = operation.get("requestBody", {}).get("content", {})
     answers = [
-        {"status": status, "what": answer["description"], "schema": _name(answer)}
+        {"status": str(status), "what": answer["description"], "schema": _name(answer)}
         for status, answer in operation["responses"].items()
     ]
+    answers.sort(key=lambda answer: answer["status"])
     return operation | {
         "method": method.upper(),
         "path": path,
         "body": _name({"content": content}),
-        "answers": answers,
+        "answers": [answer for answer in answers if answer["status"] < "400"],
+        "refusals": [answer for answer in answers if answer["status"] >= "400"],
     }
 
 

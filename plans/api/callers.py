@@ -55,18 +55,18 @@ def parameter(name: str, where: Literal["query", "header"], about: str, **schema
 WAITING: Final = {
     "parameters": [
         parameter("If-None-Match", "header", "The ETag you have; 304 when it is still the one."),
-        parameter("Prefer", "header", "wait=N: hold the 304 back for up to N ≤ 30 seconds."),
+        parameter("Prefer", "header", "`wait=N`: hold the 304 back for up to N ≤ 30 seconds."),
     ],
     "responses": {304: {"description": "Not modified"}},
 }
 WAITING_FOR_WORK: Final = {
-    "parameters": [parameter("Prefer", "header", "wait=N: wait for work, up to N ≤ 30 seconds.")],
+    "parameters": [parameter("Prefer", "header", "`wait=N`: wait for work, up to N ≤ 30 seconds.")],
 }
 FEED: Final = {
     "parameters": [
         parameter("after", "query", "`next` of the page before; absent: from the beginning."),
         parameter("limit", "query", "1 to 200.", type="integer", minimum=1, maximum=200),
-        parameter("Prefer", "header", "wait=N: hold an empty page back, up to N ≤ 30 seconds."),
+        parameter("Prefer", "header", "`wait=N`: hold an empty page back, up to N ≤ 30 seconds."),
     ],
 }
 FILTERS: Final = {
