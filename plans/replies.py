@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseNotModified
@@ -34,6 +35,12 @@ _NEXT_STEP: Final = {
     "investigate": gettext_noop("Tell an operator."),
     "fix_request": gettext_noop("Correct it, then try again."),
     "retry_same": gettext_noop("Wait a few seconds, then do the same thing again."),
+}
+# What a person can do about it where the next action of machines says too little.
+_NEXT_STEP_OF: Final = {
+    "not-allowed": gettext_noop("Ask somebody who may, or an operator for the right."),
+    "method-not-allowed": gettext_noop("It is a button's address: press the button on its page."),
+    "body-too-large": gettext_noop("Go back and send less. Nothing was stored."),
 }
 
 
@@ -74,13 +81,30 @@ def refuse(request: HttpRequest, problem: Problem) -> HttpResponse:
             "status": problem.status,
             "title": gettext(problem.title),
             "detail": gettext(problem.detail),
-            "next_step": gettext(_NEXT_STEP[problem.next_action]),
+            "next_step": gettext(
+                _NEXT_STEP_OF.get(problem.code) or _NEXT_STEP[problem.next_action]
+            ),
+            "back": _page_before(request),
             "bare": bare,
         },
         None if bare else request,
     )
     headers = {"Cache-Control": "no-store", **problem.headers}
     return HttpResponse(page, status=problem.status, headers=headers)
+
+
+def _page_before(request: HttpRequest) -> str:
+    """The page of this server on which the request began, as a path; "" when there is none."""
+    try:
+        before = urlsplit(request.headers.get("Referer", ""))
+    except ValueError:
+        return ""
+    if not before.netloc or before.netloc != request.headers.get("Host"):
+        return ""
+    # One slash at the beginning: two would name another server.
+    path = "/" + before.path.lstrip("/\\")
+    whole = f"{path}?{before.query}" if before.query else path
+    return "" if whole == request.get_full_path() else whole
 
 
 def wants_problem(request: HttpRequest) -> bool:
