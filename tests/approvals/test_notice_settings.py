@@ -140,7 +140,7 @@ def test_the_page_shows_what_was_sent_and_what_fails(
         (True, True, "ada@example.com", "It goes to <code>ada@example.com</code>"),
         (True, True, "", "Your account has no address"),
         (True, False, "ada@example.com", "An operator has not switched it on for reviewers"),
-        (False, True, "ada@example.com", "An operator has not switched it on for reviewers"),
+        (False, True, "ada@example.com", "This server sends no mail yet"),
     ],
 )
 def test_a_person_sees_whether_mail_comes_and_has_none_of_it(
