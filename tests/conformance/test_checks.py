@@ -61,7 +61,7 @@ def test_every_check_has_a_target_that_it_catches() -> None:
         (Counting, {2}, []),
         (NobodyWins, {0}, ["none of 4 commits at once {} was applied", "reads back as “open”"]),
         (WinsUnheard, {2}, ["none of 4 commits at once {} says that it", "answered 500 “broken"]),
-        (WinsInSilence, {1}, ["3 calls in a row got no answer"]),
+        (WinsInSilence, {1}, ["no answer"]),
         (Races, {*range(4, 9)}, ["of 4 commits at once {} say that they applied it"]),
     ],
     ids=["it conforms", "nobody wins", "wins unheard", "wins in silence", "races"],
@@ -70,7 +70,7 @@ def test_what_commits_at_once_applied_is_told_as_it_is(
     target: type[Counting], applied: set[int], says: list[str]
 ) -> None:
     subject = target()
-    report = check(subject, {"at-once"}, seconds=0.4)
+    report = check(subject, {"at-once"}, seconds=1.0 if target is WinsInSilence else 5.0)
     assert report.commits == subject.applied
     assert report.commits in applied
     words = " ".join(report.results[0].wrong)

@@ -41,7 +41,7 @@ class WinsInSilence(Counting):
 
     def commit(self, ask: Ask) -> Reply:
         reply = super().commit(ask)
-        time.sleep(0.6)
+        time.sleep(1.5)
         return reply
 
 
