@@ -23,11 +23,16 @@ function say(word) {
 
 function disarm() {
   clearTimeout(tires);
-  say("");
   const form = bar();
   if (!form?.classList.contains("armed")) return;
   form.classList.remove("armed");
+  say("");
   form.dispatchEvent(new CustomEvent("disarmed", { bubbles: true }));
+}
+
+function calm() {
+  disarm();
+  say("");
 }
 
 function arm() {
@@ -64,7 +69,7 @@ function approve() {
   if (!button?.checkVisibility() || button.hidden) return;
   bar().scrollIntoView({ block: "nearest" });
   const armed = bar().classList.contains("armed");
-  disarm();
+  calm();
   if (elsewhere()) comeBack();
   else if (button.disabled) document.querySelector("#plan details[data-gate]:not([data-opened]) summary")?.focus();
   else if (lacking()) write(lacking());
@@ -104,14 +109,14 @@ document.addEventListener("keydown", (event) => {
   }
   if (document.querySelector("dialog[open]")) return;
   if (performance.now() < deafUntil || !Object.hasOwn(KEYS, event.key)) return;
-  if (event.key !== "a") disarm();
+  if (event.key !== "a") calm();
   if (event.key !== "Escape") event.preventDefault();
   KEYS[event.key]();
 });
 
 // Whoever goes on to another row has left this plan.
 document.addEventListener("focusin", () => {
-  if (elsewhere()) disarm();
+  if (elsewhere()) calm();
 });
 document.addEventListener("input", (event) => {
   if (event.target.name === "note" && event.target.value.trim()) say("");

@@ -127,7 +127,7 @@ def test_the_button_says_that_the_commit_waits(
     Target.objects.filter(pk=billing.pk).update(circuit_opened_at=SINCE, circuit_reason="403")
     page = get(client, ada, plan)
     assert ">Approve: the commit waits<" in page.text
-    assert f"{HEADING}: an approved plan waits." in text_of(page)
+    assert "Sending is held: an approved plan waits." in text_of(page)
     assert "commit now" not in page.text
     assert "Press A again to approve." in text_of(page)
 
