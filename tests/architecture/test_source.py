@@ -66,6 +66,12 @@ def test_templates_hold_nothing_unescaped_inline_or_foreign(pattern: str) -> Non
     assert hits(pattern, list(files("templates/*.html"))) == []
 
 
+def test_styles_know_no_left_and_right() -> None:
+    """A language may run the other way: start and end, and `:dir()` where there is no such word."""
+    sides = r"-(left|right)\b|^\s+(left|right):|(text-align|float|clear): (left|right)"
+    assert hits(sides, list(files("static/css/*.css"))) == []
+
+
 @pytest.mark.parametrize("word", [r"\bmark_safe\b", r"\bSafeString\b", r"\bSafeText\b"])
 def test_nothing_is_declared_safe(word: str) -> None:
     """SEC-12: plan text is text. `format_html` escapes its arguments and is fine."""
