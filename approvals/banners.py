@@ -191,14 +191,15 @@ def _stale(state: State) -> Banner:
 
 
 def _superseded(state: State) -> Banner:
-    line = _("A newer plan has taken its place.")
+    # The page names the successor where there is one.
+    lines = [] if state.successor else [_("A newer plan has taken its place.")]
     heading = _say(state.plan, _("Superseded at {at}"))
-    return Banner("info", heading, [f"{line} {NOTHING_APPLIED}"])
+    return Banner("info", heading, [" ".join([*lines, str(NOTHING_APPLIED)])])
 
 
 def _abandoned(state: State) -> Banner:
     plan = state.plan
-    why = f" ({prose(plan.intent.closed_reason)})" if plan.intent.closed_reason else ""
+    why = f" ({prose(plan.intent.closed_reason).rstrip('.')})" if plan.intent.closed_reason else ""
     text = _("Nobody wants it any more{why}. {nothing}")
     lines = [_say(plan, text, why=why, nothing=NOTHING_APPLIED)]
     return Banner("info", _say(plan, _("Abandoned at {at}")), lines)
@@ -215,7 +216,7 @@ def _failed(state: State) -> Banner:
     plan, problem = state.plan, state.plan.problem or {}
     told = [prose(str(problem[name])) for name in ("status", "code", "detail") if problem.get(name)]
     text = _("{target} refused it: {told}.") if told else _("{target} did not apply it.")
-    lines = [_say(plan, text, told=" · ".join(told)), str(NOTHING_APPLIED)]
+    lines = [_say(plan, text, told=" · ".join(told).rstrip(".")), str(NOTHING_APPLIED)]
     return Banner("bad", _say(plan, _("Failed at {at}")), lines)
 
 

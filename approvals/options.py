@@ -128,7 +128,7 @@ class Options:
         if not over or not self.moving:
             return ""
         if self.papers.replan is not None and self.papers.replan.mode == "agent":
-            return _("{agent} was asked for a fresh plan: it is shown here.").format(
+            return _("{agent} was asked for a fresh plan. It will be shown here.").format(
                 agent=self.papers.plan.agent.name
             )
-        return _("A fresh plan is being made: it is shown here.")
+        return _("A fresh plan is being made. It will be shown here.")

@@ -169,11 +169,13 @@ def _of_replan(replan: Replan) -> Row:
 
 
 def subject_of(replan: Replan) -> str:
-    """The dead plan's sentence, or what is known before the first plan."""
+    """The dead plan's sentence, or what is known where no plan has died."""
     if replan.plan:
         return replan.plan.title or replan.plan.plan_id
     task = visible(replan.intent.task_id)
-    return _("First dry run of task {task}").format(task=task)
+    first = replan.cause == Replan.Cause.FIRST
+    text = _("First dry run of task {task}") if first else _("Fresh plan for task {task}")
+    return text.format(task=task)
 
 
 _CAUSES: Final = {
