@@ -83,7 +83,7 @@ _LAST: Final = Statement(lambda: _last_decisions(plan=Slot("plan", models.BigInt
 
 
 def denied_words(policy: str) -> str:
-    return f'The policy "{policy}" does not allow such a plan.'
+    return f"The policy “{policy}” does not allow such a plan."
 
 
 def current(plan: Plan) -> Plan:
