@@ -17,13 +17,15 @@ from plans.abandonment import abandon_intent
 from plans.admission import admit
 from plans.clock import clock
 from plans.enrolment import INTENT_LIFESPAN
-from plans.errors import NoteRequired, NotReplannable
+from plans.errors import InvalidNote, NoteRequired, NotReplannable
 from plans.inspection import check_inputs
 from plans.models import Agent, Intent, Operation, Plan, Replan
 from plans.oversight import Wish
 from plans.retrying import retried
 from plans.status import Status
 from plans.submission import find_operation, refuse_denied
+
+MAX_NOTE: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +188,18 @@ def _queue_for_person(
 
 @retried
 def give_up(intent: Intent, *, actor: Actor, note: str) -> None:
-    """A person ends an intent that waits for a re-plan (R-3). Raises NoteRequired (422)."""
-    if not note.strip():
+    """A person ends an intent that waits for a re-plan (R-3).
+
+    Raises NoteRequired, InvalidNote (422), NotReplannable (409).
+    """
+    note = note.strip()
+    if not note:
         raise NoteRequired(pointer="/note")
+    if len(note) > MAX_NOTE or "\x00" in note:
+        raise InvalidNote(pointer="/note")
     with transaction.atomic():
         intent = Intent.objects.locked(intent.pk)
-        end_intent(intent, actor=actor, reason="given up", note=note.strip())
+        end_intent(intent, actor=actor, reason="given up", note=note)
 
 
 def end_intent(intent: Intent, *, actor: Actor, reason: str, note: str = "") -> None:
