@@ -82,7 +82,7 @@ def _what_to_find_out(plan: Plan) -> list[tuple[str, str]]:
     """As on the page: every outcome is possible, and a person has the next word (T-10)."""
     target = plan.target.name
     text = _("nobody knows: {target} may have applied it, a part of it, or nothing")
-    todo = _("look at {target}, then say on the page what you found; nothing is sent again")
+    todo = _("look at {target}, then say on the page what you found; the commit is not sent again")
     return [
         (_("Outcome"), text.format(target=target)),
         (_("To do"), todo.format(target=target)),

@@ -136,7 +136,7 @@ def test_who_is_needed_at_the_target_reads_what_to_do_there(ada: User, make_plan
     assert body.startswith("A plan needs a person at the target.\n\n    Refund 480.00 USD on")
     for words_of_it in (
         r"Outcome +nobody knows: billing may have applied it, a part of it, or nothing",
-        r"To do +look at billing, then say on the page what you found; nothing is sent again",
+        r"To do +look at billing, then say on the page what you found; the commit is not sent",
         r"Approved +by ada",
     ):
         assert re.search(words_of_it, body)
