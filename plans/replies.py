@@ -38,7 +38,7 @@ _NEXT_STEP: Final = {
 }
 # What a person can do about it where the next action of machines says too little.
 _NEXT_STEP_OF: Final = {
-    "not-allowed": gettext_noop("Ask somebody who may, or an operator for the right."),
+    "not-allowed": gettext_noop("Ask somebody who has the right, or ask an operator for it."),
     "method-not-allowed": gettext_noop("It is a button's address: press the button on its page."),
     "body-too-large": gettext_noop("Go back and send less. Nothing was stored."),
 }
