@@ -233,7 +233,8 @@ def sentence(event: Event, revision: int | None = None) -> Sentence:
 
 def tone(event: Event) -> str:
     """The colour of an event's mark, never its only sign: good, warn, bad, info or none."""
-    return TONES.get(event.action, "")
+    broken = event.details.get("holds") is False
+    return "bad" if broken else TONES.get(event.action, "")
 
 
 def _template(told: Told) -> str:

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from audit.actions import Action
 from audit.models import Event
-from audit.sentences import sentence
+from audit.sentences import sentence, tone
 from tests.audit.trail import attack, sealed, write
 
 pytestmark = pytest.mark.usefixtures("one_transaction")
@@ -72,6 +72,7 @@ def test_the_page_says_what_does_not_hold(reader: Client) -> None:
     assert f"edited: event {events[1].pk} " in html
     event = Event.objects.get(action=Action.AUDIT_VERIFIED)
     assert str(sentence(event)).startswith("mona verified the trail: it does not hold; edited: ")
+    assert tone(event) == "bad"
 
 
 @pytest.mark.parametrize("name", ["ada", "charlie"])
