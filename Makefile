@@ -6,9 +6,9 @@ PY := $(VENV)/bin/python
 # What exists of the checked packages: bench/ and others come and go with the branch.
 CODE := $(wildcard config audit plans approvals demo bench tests sdk/src sdk/examples target/src conftest.py manage.py)
 TEMPLATES := $(shell find templates -name '*.html' 2>/dev/null)
-# Several runs may share the machine's cores; a file's tests stay together on one worker.
-# One more than CI has cores: tests of real processes mostly wait.
-WORKERS ?= 3
+# A file's tests stay together on one worker, and the longest files come first (conftest.py).
+# Twice as many as CI has cores: tests of real processes mostly wait.
+WORKERS ?= 4
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-reset test lint fmt bench bench-queue bench-waiting bench-desks chaos chaos-mutants matrix requirements
@@ -23,7 +23,8 @@ demo-reset: $(VENV)/runtime.stamp ## Stop the demo and wipe .demo/
 	@exec $(PY) -m demo.reset
 
 test: $(VENV)/dev.stamp ## Run the tests but the long matrix (REQUIRE_BROWSER=1: fail without a Chromium)
-	@exec $(PY) -m pytest -n $(WORKERS) --dist loadfile -m "not long" $(ARGS)
+	@exec $(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder \
+	  -m "not long" $(ARGS)
 
 lint: $(VENV)/dev.stamp ## Check style, types, templates and the direction of imports
 	$(PY) -m ruff check .
