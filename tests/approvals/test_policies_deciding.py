@@ -128,7 +128,7 @@ def test_a_denied_plan_waits_and_nobody_can_approve_it(make_plan: MakePlan, ada:
     policy("never so much", deny=True)
     plan = make_plan()
     told = refused(errors.PolicyDenied, ada, plan)
-    assert told.detail == 'The policy “never so much” does not allow such a plan.'
+    assert told.detail == "The policy “never so much” does not allow such a plan."
     assert Plan.objects.get().status == Status.PENDING
 
 

@@ -88,7 +88,7 @@ def test_a_denied_plan_says_which_policy(client: Client, ada: User, make_plan: M
     policy("never so much", deny=True)
     plan = make_plan()
     page = read(client, ada, plan)
-    assert 'Denied by policyThe policy “never so much” does not allow such a plan.' in page
+    assert "Denied by policyThe policy “never so much” does not allow such a plan." in page
     assert "Can approve" not in page
     response = vote(client, ada, plan, headers=PROBLEM)
     assert (response.status_code, response.json()["code"]) == (403, "policy-denied")

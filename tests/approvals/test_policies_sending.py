@@ -90,7 +90,7 @@ def test_a_policy_s_group_is_read_afresh(sendable: Make, ada: User, grace: User)
         ({"note_required": True}, "ada approved, but gave no note, which a policy asks for."),
         ({"dwell_seconds": 60}, "ada approved, but looked for less than 60 s"),
         ({"step_up": True}, "ada approved, but had not signed in shortly before"),
-        ({"deny": True}, 'The policy “tighter” does not allow such a plan.'),
+        ({"deny": True}, "The policy “tighter” does not allow such a plan."),
         ({"raise_risk": "critical"}, "What was approved is not what would be sent now."),
     ],
 )
