@@ -6,7 +6,7 @@ PY := $(VENV)/bin/python
 # What exists of the checked packages: bench/ and others come and go with the branch.
 CODE := $(wildcard config audit plans approvals demo bench tests sdk/src sdk/examples target/src conftest.py manage.py)
 TEMPLATES := $(shell find templates -name '*.html' 2>/dev/null)
-# A file's tests stay together on one worker, and the longest files come first (conftest.py).
+# A file's tests stay together on one worker, and the longest come first (tests/sharing.py).
 # Twice as many as CI has cores: tests of real processes mostly wait.
 WORKERS ?= 4
 

@@ -23,10 +23,8 @@ ROOT = Path(__file__).resolve().parent
 TESTS = ROOT / "tests"
 PLACES = ROOT / ".demo" / "test"
 DATABASE_PREFIX = "test_countersign_"
-# They start whole products and browsers: begun last, one file would keep a whole run waiting.
-LONGEST = ("journeys", "sdk", "outages", "browser", "agents")
 # Registered here, so that every folder of tests has the same browser.
-pytest_plugins = ["tests.chromium"]
+pytest_plugins = ["tests.chromium", "tests.sharing"]
 
 
 def _take_place() -> tuple[Path, IO[str]]:
@@ -79,12 +77,6 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     _start_servers()
     if embedded.Cluster().urls() != address:
         pytest.exit("Another program took the port of this place's server: run again.", 1)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest folders first; `--no-loadscope-reorder` gives files to workers in this order."""
-    places = {TESTS / name: place for place, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: min(places.get(up, len(places)) for up in item.path.parents))
 
 
 def pytest_unconfigure() -> None:

@@ -1,0 +1,48 @@
+"""How the tests are shared out when several workers run them.
+
+A file's tests stay together. So do those of a folder that starts the whole product once for all of
+them: each further worker would start one more, and keep it running to the end.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+TOGETHER: Final = ("tests/journeys", "tests/sdk/reviewed")
+# Begun last, one of these would keep a whole run waiting.
+LONGEST: Final = (*TOGETHER, "tests/outages", "tests/browser", "tests/agents", "tests/sdk")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> LoadFileScheduling | None:
+    """Ours only where files stay together anyway."""
+    if config.getvalue("dist") != "loadfile":
+        return None
+    sharing = LoadFileScheduling(config, log)
+    sharing._split_scope = _unit
+    return sharing
+
+
+def _unit(nodeid: str) -> str:
+    """What stays together with this test: a folder or a file."""
+    file = nodeid.split("::", 1)[0]
+    return _within(Path(file), TOGETHER) or file
+
+
+def _within(file: Path, folders: tuple[str, ...]) -> str | None:
+    return next((folder for folder in folders if file.is_relative_to(folder)), None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first; `--no-loadscope-reorder` hands them to the workers in this order."""
+    items.sort(key=lambda item: _place(item.path))
+
+
+def _place(path: Path) -> int:
+    folder = _within(path.relative_to(ROOT), LONGEST) if path.is_relative_to(ROOT) else None
+    return LONGEST.index(folder) if folder else len(LONGEST)
