@@ -6,9 +6,9 @@ PY := $(VENV)/bin/python
 # What exists of the checked packages: bench/ and others come and go with the branch.
 CODE := $(wildcard config audit plans approvals demo bench tests sdk/src sdk/examples target/src conftest.py manage.py)
 TEMPLATES := $(shell find templates -name '*.html' 2>/dev/null)
-# A file's tests stay together on one worker, and the longest come first (tests/sharing.py).
-# Twice as many as CI has cores: tests of real processes mostly wait.
-WORKERS ?= 4
+# A file's tests stay together on one worker; who begins with what: tests/sharing.py.
+# One more than CI has cores: tests of real processes mostly wait.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-reset test lint fmt bench bench-queue bench-waiting bench-desks chaos chaos-mutants matrix requirements

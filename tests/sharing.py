@@ -6,16 +6,14 @@ them: each further worker would start one more, and keep it running to the end.
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Final
 
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-ROOT: Final = Path(__file__).resolve().parents[1]
 TOGETHER: Final = ("tests/journeys", "tests/sdk/reviewed")
-# Begun last, one of these would keep a whole run waiting.
-LONGEST: Final = (*TOGETHER, "tests/outages", "tests/browser", "tests/agents", "tests/sdk")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -39,10 +37,10 @@ def _within(file: Path, folders: tuple[str, ...]) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first; `--no-loadscope-reorder` hands them to the workers in this order."""
-    items.sort(key=lambda item: _place(item.path))
+    """The order in which `--no-loadscope-reorder` hands them out: whole products, much, little.
 
-
-def _place(path: Path) -> int:
-    folder = _within(path.relative_to(ROOT), LONGEST) if path.is_relative_to(ROOT) else None
-    return LONGEST.index(folder) if folder else len(LONGEST)
+    A product mostly waits. Begun last, it would keep the run waiting, too.
+    """
+    unit_of = {item: _unit(item.nodeid) for item in items}
+    tests = Counter(unit_of.values())
+    items.sort(key=lambda item: (unit_of[item] not in TOGETHER, -tests[unit_of[item]]))
