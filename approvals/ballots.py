@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import ceil
-from typing import Any, Final
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.utils.translation import gettext as _
@@ -16,9 +16,9 @@ from approvals.policies.demands import Demands
 from approvals.policies.tallies import tally
 from plans import errors
 from plans.models import Plan
+from plans.notes import is_unfit
 from plans.problem import Problem
 
-MAX_NOTE: Final = 4_000
 Verdict = Decision.Verdict
 
 
@@ -43,7 +43,7 @@ def faulty(plan: Plan, ballot: Ballot, about: dict[str, Any]) -> Problem | None:
     """What is wrong with the ballot itself."""
     if ballot.verdict not in Verdict.values:
         return errors.InvalidField(_("There is no such verdict."), pointer="/verdict", **about)
-    if len(ballot.note) > MAX_NOTE or "\x00" in ballot.note:
+    if is_unfit(ballot.note):
         return errors.InvalidNote(pointer="/note", **about)
     if ballot.verdict != Verdict.APPROVE and not ballot.note.strip():
         return errors.NoteRequired(pointer="/note", **about)

@@ -9,7 +9,7 @@ from django.contrib.auth.models import User
 from django.db import transaction
 
 from approvals.access import objection
-from approvals.ballots import MAX_NOTE, Ballot, faulty, not_as_demanded
+from approvals.ballots import Ballot, faulty, not_as_demanded
 from approvals.models import Decision
 from approvals.policies.demands import Demands
 from approvals.policies.tallies import tally
@@ -26,6 +26,7 @@ from plans.expiry import expire
 from plans.hints import hint
 from plans.lifecycle import Verb, transition
 from plans.models import Plan
+from plans.notes import is_unfit
 from plans.retrying import retried
 from plans.status import ENGAGED, Status
 from plans.timestamps import rfc3339
@@ -236,7 +237,7 @@ def _no_withdrawal(plan: Plan, mine: Decision | None, note: str, now: datetime) 
         return errors.NotAllowed("Only who approved a plan can withdraw it.", **about)
     if not note.strip():
         return errors.NoteRequired(pointer="/note", **about)
-    if len(note) > MAX_NOTE or "\x00" in note:
+    if is_unfit(note):
         return errors.InvalidNote(pointer="/note", **about)
     if plan.may_have_been_sent():
         return errors.CommitInFlight(**about)

@@ -20,12 +20,11 @@ from plans.enrolment import INTENT_LIFESPAN
 from plans.errors import InvalidNote, NoteRequired, NotReplannable
 from plans.inspection import check_inputs
 from plans.models import Agent, Intent, Operation, Plan, Replan
+from plans.notes import is_unfit
 from plans.oversight import Wish
 from plans.retrying import retried
 from plans.status import Status
 from plans.submission import find_operation, refuse_denied
-
-MAX_NOTE: Final = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +194,7 @@ def give_up(intent: Intent, *, actor: Actor, note: str) -> None:
     note = note.strip()
     if not note:
         raise NoteRequired(pointer="/note")
-    if len(note) > MAX_NOTE or "\x00" in note:
+    if is_unfit(note):
         raise InvalidNote(pointer="/note")
     with transaction.atomic():
         intent = Intent.objects.locked(intent.pk)

@@ -17,6 +17,7 @@ from plans.clock import clock
 from plans.exchanges import Answer, Exchange
 from plans.lifecycle import Verb, transition
 from plans.models import Plan
+from plans.notes import is_unfit
 from plans.outcomes import Kind, Outcome, Reading, ReadKind, settle_after_read
 from plans.reading import READ_EVERY, following_read, judge_reading, plan_secrets, read_plan
 from plans.recording import lose_open_attempt, settle
@@ -25,7 +26,6 @@ from plans.sending import unknown_deadline
 from plans.status import Status
 
 WHILE_IN_PROGRESS: Final = timedelta(seconds=1)
-MAX_NOTE: Final = 4_000
 
 
 def resolve(pk: int) -> None:
@@ -124,7 +124,7 @@ def checked(pk: int, *, applied: bool, note: str, actor: Actor) -> Plan:
     note = note.strip()
     if not note:
         raise errors.NoteRequired(pointer="/note")
-    if len(note) > MAX_NOTE or "\x00" in note:
+    if is_unfit(note):
         raise errors.InvalidNote(pointer="/note")
     with transaction.atomic():
         plan = Plan.objects.locked(pk)
