@@ -23,6 +23,6 @@ class ApprovalsConfig(AppConfig):
         signing_in.listen()
         extensions.register(NOTICES, apply_notices)
         rekeying.also(Channel, "address", "secret", "old_secret")
-        sweeper.also(sending.send_notices, sending.due, sweeper.Lane.NOTICES)
+        sweeper.also(sweeper.Finder(sending.send_notices, sending.due, sweeper.Lane.NOTICES))
         telling = sweeper.Work(sending.tell_people, BATCH, sweeper.Lane.TELLS)
         sweeper.also_every_second(telling)

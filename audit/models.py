@@ -16,6 +16,14 @@ class ClockTimestamp(models.Func):
     output_field = models.DateTimeField()
 
 
+class StatementTimestamp(models.Func):
+    """The clock when the statement began: one instant for all of it, which indexes can serve."""
+
+    function = "statement_timestamp"
+    template = "%(function)s()"
+    output_field = models.DateTimeField()
+
+
 class CurrentXid(models.Func):
     """`pg_current_xact_id()` as a bigint: seals order rows by it below a snapshot's horizon."""
 

@@ -137,6 +137,42 @@ class Statement[M: Model]:
         return made
 
 
+class Keys:
+    """The first columns of several querysets, found by one statement that is composed once.
+
+    `build` makes the querysets, at the first run; each names a key and holds no `Slot`: what
+    changes is the database's own, as its clock is.
+    """
+
+    def __init__(self, build: Callable[[], Sequence[QuerySet[Any, Any]]]) -> None:
+        self._build = build
+        self._composed: tuple[str, tuple[Any, ...], list[Field[Any, Any]]] | None = None
+
+    def all(self) -> list[list[Any]]:
+        """What each queryset finds, in the order of `build`."""
+        made = self._composed = self._composed or self._compose()
+        sql, params, fields = made
+        with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
+            cursor.execute(sql, params)
+            rows = cursor.fetchall()
+        found: list[list[Any]] = [[] for _ in fields]
+        for number, _, key in sorted(rows):
+            found[number].append(fields[number].to_python(key))
+        return found
+
+    def _compose(self) -> tuple[str, tuple[Any, ...], list[Field[Any, Any]]]:
+        parts, params = list[str](), list[Any]()
+        fields: list[Field[Any, Any]] = []
+        for number, queryset in enumerate(self._build()):
+            sql, given = queryset.query.get_compiler(DEFAULT_DB_ALIAS).as_sql()
+            sql, given = spelled_out(sql, given)
+            key = "row_number() OVER (), found.key::text"
+            parts.append(f"SELECT {number}, {key} FROM ({sql}) AS found (key)")
+            params += given
+            fields.append(cast("Any", queryset.query).select[0].target)
+        return " UNION ALL ".join(parts), tuple(params), fields
+
+
 @contextmanager
 def _keeps_no_plan(connection: Any) -> Iterator[None]:
     """The connection is this thread's alone, and open: its cursor is."""

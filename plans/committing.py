@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from audit import actors
 from audit.failpoints import failpoint
+from audit.models import StatementTimestamp
 from audit.statements import insert
 from plans import gateway, health
 from plans.clock import clock
@@ -160,12 +161,12 @@ def _reopen(plan: Plan, details: dict[str, str]) -> None:
     )
 
 
-def due(head_start: timedelta) -> list[int]:
+def due(head_start: timedelta) -> QuerySet[Plan, int]:
     """Plans whose commit, resend or lapsed lease is due; the sweep asks this (Q-2).
 
     `head_start` is for the doorbell, which rings for first sends alone.
     """
-    now = clock()
+    now = StatementTimestamp()
     rung = Q(status=Status.APPROVED, next_attempt_at__gt=now - head_start)
     rows = Plan.objects.filter(next_attempt_at__lte=now).exclude(rung)
-    return list(rows.order_by("next_attempt_at").values_list("pk", flat=True)[:200])
+    return rows.order_by("next_attempt_at").values_list("pk", flat=True)[:200]

@@ -11,15 +11,14 @@ from typing import Any, Final
 
 import structlog
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from audit import actors
 from audit.actions import Action
 from audit.actors import Actor
-from audit.models import ClockTimestamp
+from audit.models import ClockTimestamp, StatementTimestamp
 from audit.recording import Subject, record
 from plans.canonical import jcs
-from plans.clock import clock
 from plans.models import ContractRun, Operation, Plan
 
 log = structlog.get_logger(__name__)
@@ -71,12 +70,11 @@ def latest(target_ids: Iterable[int]) -> dict[int, ContractRun]:
     return {run.target_id: run for run in newest}
 
 
-def due(head_start: timedelta) -> list[int]:
+def due(head_start: timedelta) -> QuerySet[ContractRun, int]:
     """Runs that nobody has begun, or whose worker is gone; the sweep asks this."""
-    rows = ContractRun.objects.filter(
-        status__in=ContractRun.WAITING, due_at__lte=clock() - head_start
-    )
-    return list(rows.order_by("due_at").values_list("pk", flat=True))
+    rung = StatementTimestamp() - head_start
+    rows = ContractRun.objects.filter(status__in=ContractRun.WAITING, due_at__lte=rung)
+    return rows.order_by("due_at").values_list("pk", flat=True)
 
 
 def conduct(pk: int) -> None:

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import structlog
 from django.db import models, transaction
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from audit.failpoints import failpoint
-from audit.models import ClockTimestamp
+from audit.models import StatementTimestamp
 from plans.clock import clock
 from plans.exchanges import Answer, Exchange, NotSent
 from plans.models.messages import Message, MessageAttempt, Receiver
@@ -93,16 +93,16 @@ class Line[R: Receiver, M: Message](ABC):
         """Whether this need not be told any more; looked at before every attempt."""
         return False
 
-    def due(self) -> list[int]:
+    def due(self) -> QuerySet[R, int]:
         """Receivers to whom something goes now, those that are well first; the sweep asks this."""
-        now = ClockTimestamp()
+        now = StatementTimestamp()
         waiting = self._messages().filter(
             **{self.key: OuterRef("pk")}, status=Status.WAITING, next_attempt_at__lte=now
         )
         free = Q(not_before=None) | Q(not_before__lte=now)
         rows = self._on().filter(free, Exists(waiting))
         order = (F("failing_since").asc(nulls_first=True), "pk")
-        return list(rows.order_by(*order).values_list("pk", flat=True)[:BATCH])
+        return rows.order_by(*order).values_list("pk", flat=True)[:BATCH]
 
     def deliver(self, pk: int) -> int:
         """Send what is due to one receiver, one after the other; how many were delivered.

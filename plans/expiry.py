@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from audit import actors
+from audit.models import StatementTimestamp
 from plans.clock import clock
 from plans.lifecycle import Verb, transition
 from plans.models import Plan
@@ -24,7 +26,7 @@ def expire(pk: int) -> None:
             transition(plan, Verb.EXPIRE, actor=actors.CLOCK)
 
 
-def due(batch: int) -> list[int]:
-    """Plans past their `decide_by` that wait for people or for a first send."""
-    rows = Plan.objects.filter(status__in=WAITING, decide_by__lte=clock())
-    return list(rows.order_by("decide_by").values_list("pk", flat=True)[:batch])
+def due(most: int) -> QuerySet[Plan, int]:
+    """Plans past their `decide_by` that wait for people or for a first send; the sweep asks."""
+    rows = Plan.objects.filter(status__in=WAITING, decide_by__lte=StatementTimestamp())
+    return rows.order_by("decide_by").values_list("pk", flat=True)[:most]

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import structlog
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from audit import actors
 from audit.actions import Action
 from audit.failpoints import failpoint
+from audit.models import StatementTimestamp
 from audit.recording import record
 from plans import custody, gateway, health
 from plans.bodies import code_of
@@ -276,12 +277,12 @@ def queued_for(plan_pk: int) -> int | None:
     return rows.values_list("pk", flat=True).first()
 
 
-def due(head_start: timedelta) -> list[int]:
+def due(head_start: timedelta) -> QuerySet[Replan, int]:
     """Server re-plans to run now, lapsed leases included; the sweep asks this."""
-    now = clock() - head_start
+    now = StatementTimestamp() - head_start
     rows = Replan.objects.filter(
         Q(status=Replan.Status.QUEUED, next_try_at__lte=now)
         | Q(status=Replan.Status.LEASED, lease_until__lte=now),
         mode=Operation.ReplanMode.SERVER,
     )
-    return list(rows.order_by("next_try_at").values_list("pk", flat=True)[:100])
+    return rows.order_by("next_try_at").values_list("pk", flat=True)[:100]

@@ -6,11 +6,13 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from audit import actors
 from audit.actions import Action
 from audit.actors import Actor
 from audit.failpoints import failpoint
+from audit.models import StatementTimestamp
 from audit.recording import record
 from plans import errors, timestamps
 from plans.clock import clock
@@ -98,10 +100,10 @@ def _wait_for_the_target(plan: Plan, now: datetime) -> None:
     Plan.objects.filter(pk=plan.pk).update(**changes)
 
 
-def due() -> list[int]:
+def due() -> QuerySet[Plan, int]:
     """Plans whose state is to be read now; the sweep asks this."""
-    rows = Plan.objects.filter(next_read_at__lte=clock())
-    return list(rows.order_by("next_read_at").values_list("pk", flat=True)[:200])
+    rows = Plan.objects.filter(next_read_at__lte=StatementTimestamp())
+    return rows.order_by("next_read_at").values_list("pk", flat=True)[:200]
 
 
 def read_now(pk: int) -> Reading | None:

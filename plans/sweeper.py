@@ -7,7 +7,7 @@ sweepers beside any number of Celery workers do no work twice (FM-51).
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -17,8 +17,11 @@ from typing import Any, Final
 
 import structlog
 from django.db import transaction
+from django.db.models import QuerySet
 
 from audit import actors, seals
+from audit.models import StatementTimestamp
+from audit.statements import Keys
 from plans import (
     committing,
     contract_runs,
@@ -79,14 +82,22 @@ class Work:
         self.act(self.pk)
 
 
-type Finder = tuple[Callable[[int], object], Callable[[], list[int]], Lane]
+@dataclass(frozen=True, slots=True)
+class Finder:
+    """The keys of the rows that are due for `act`."""
+
+    act: Callable[[int], object] | Callable[[uuid.UUID], object]
+    find: Callable[[], QuerySet[Any, Any]]
+    lane: Lane
+
+
 _of_other_apps: Final[list[Finder]] = []
 
 
-def also(act: Callable[[int], object], find: Callable[[], list[int]], lane: Lane) -> None:
+def also(finder: Finder) -> None:
     """Work of an app that plans never import; called by its `ready()`."""
-    if (act, find, lane) not in _of_other_apps:
-        _of_other_apps.append((act, find, lane))
+    if finder not in _of_other_apps:
+        _of_other_apps.append(finder)
 
 
 def also_every_second(work: Work) -> None:
@@ -95,21 +106,32 @@ def also_every_second(work: Work) -> None:
         EVERY_SECOND.append(work)
 
 
+def finders() -> list[Finder]:
+    """Everything that makes a row due."""
+    return [
+        Finder(expiry.expire, partial(expiry.due, BATCH), Lane.ROWS),
+        Finder(carry_out, partial(committing.due, HEAD_START), Lane.COMMITS),
+        Finder(resolving.resolve, resolving.due, Lane.READS),
+        Finder(verification.verify, partial(verification.due, HEAD_START), Lane.READS),
+        Finder(replanning.run, partial(replanning.due, HEAD_START), Lane.READS),
+        Finder(make_others_stale, committed_over_others, Lane.ROWS),
+        Finder(webhooks.deliver, webhooks.due, Lane.HOOKS),
+        Finder(contract_runs.conduct, partial(contract_runs.due, HEAD_START), Lane.CHECKS),
+        Finder(end_lifespan, outlived_by_plans, Lane.ROWS),
+        Finder(end_lifespan, outlived_by_replans, Lane.ROWS),
+        *_of_other_apps,
+    ]
+
+
+# Twice a second, with nothing to do most of the time: one statement, not one per finder.
+LOOK: Final = Keys(lambda: [finder.find() for finder in finders()])
+
+
 def due_work() -> list[Work]:
     """One look at the clock: every piece of work that is due, as calls to make in any order."""
-    finders: Iterable[Finder] = (
-        (expiry.expire, partial(expiry.due, BATCH), Lane.ROWS),
-        (carry_out, partial(committing.due, HEAD_START), Lane.COMMITS),
-        (resolving.resolve, resolving.due, Lane.READS),
-        (verification.verify, partial(verification.due, HEAD_START), Lane.READS),
-        (replanning.run, partial(replanning.due, HEAD_START), Lane.READS),
-        (make_others_stale, committed_over_others, Lane.ROWS),
-        (webhooks.deliver, webhooks.due, Lane.HOOKS),
-        (contract_runs.conduct, partial(contract_runs.due, HEAD_START), Lane.CHECKS),
-        *_of_other_apps,
-    )
-    work = [Work(act, pk, lane) for act, find, lane in finders for pk in find()]
-    return work + [Work(end_lifespan, pk, Lane.ROWS) for pk in outlived()]
+    looked = zip(finders(), LOOK.all(), strict=True)
+    work = [Work(finder.act, pk, finder.lane) for finder, pks in looked for pk in pks]
+    return list(dict.fromkeys(work))
 
 
 def seal(most: int) -> None:
@@ -145,10 +167,10 @@ def carry_out(pk: int) -> Kind | None:
     return kind
 
 
-def committed_over_others() -> list[int]:
+def committed_over_others() -> QuerySet[Plan, int]:
     """Committed plans whose objects other open plans may touch (B-8)."""
     rows = Plan.objects.filter(stales_others=True)
-    return list(rows.order_by("id").values_list("pk", flat=True)[:BATCH])
+    return rows.order_by("id").values_list("pk", flat=True)[:BATCH]
 
 
 def make_others_stale(pk: int) -> None:
@@ -182,13 +204,16 @@ def others_on_the_same_objects(plan: Plan) -> list[int]:
     return list(Plan.objects.touching(plan).order_by("pk").values_list("pk", flat=True))
 
 
-def outlived() -> list[uuid.UUID]:
-    """Intents whose lifespan is over while a plan or a re-plan of theirs still waits (R-3)."""
-    now = clock()
-    plans = Plan.objects.filter(status__in=OPEN, intent__lives_until__lte=now)
-    replans = Replan.objects.waiting().filter(intent__lives_until__lte=now)
-    found = (rows.values_list("intent_id", flat=True)[:BATCH] for rows in (plans, replans))
-    return list({pk for rows in found for pk in rows})
+def outlived_by_plans() -> QuerySet[Plan, uuid.UUID]:
+    """Intents whose lifespan is over while a plan of theirs still waits (R-3)."""
+    rows = Plan.objects.filter(status__in=OPEN, intent__lives_until__lte=StatementTimestamp())
+    return rows.values_list("intent_id", flat=True)[:BATCH]
+
+
+def outlived_by_replans() -> QuerySet[Replan, uuid.UUID]:
+    """The same, while a re-plan of theirs does."""
+    rows = Replan.objects.waiting().filter(intent__lives_until__lte=StatementTimestamp())
+    return rows.values_list("intent_id", flat=True)[:BATCH]
 
 
 def end_lifespan(pk: uuid.UUID) -> None:

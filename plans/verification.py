@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import structlog
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from audit import actors
-from audit.models import ClockTimestamp
+from audit.models import ClockTimestamp, StatementTimestamp
 from plans import timestamps
 from plans.canonical import jcs_equal
 from plans.clock import clock
@@ -203,7 +203,8 @@ def _mismatch(pk: int, differences: list[dict[str, Any]]) -> None:
             )
 
 
-def due(head_start: timedelta) -> list[int]:
+def due(head_start: timedelta) -> QuerySet[Plan, int]:
     """Plans to be read back now; the sweep asks this."""
-    rows = Plan.objects.filter(status=Status.VERIFYING, verify_at__lte=clock() - head_start)
-    return list(rows.order_by("verify_at").values_list("pk", flat=True)[:200])
+    rung = StatementTimestamp() - head_start
+    rows = Plan.objects.filter(status=Status.VERIFYING, verify_at__lte=rung)
+    return rows.order_by("verify_at").values_list("pk", flat=True)[:200]

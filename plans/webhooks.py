@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
+from django.db.models import QuerySet
+
 from audit import actors
 from plans import custody, webhook_messages
 from plans.delivering import Claim, Line, Verdict, judge
@@ -54,7 +56,7 @@ class Webhooks(Line[Webhook, Delivery]):
 LINE: Final = Webhooks()
 
 
-def due() -> list[int]:
+def due() -> QuerySet[Webhook, int]:
     """Webhooks that have something to send now."""
     return LINE.due()
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from approvals.notices import channels, letters, telling
 from approvals.notices.rows import Channel, Notice, NoticeAttempt
@@ -74,7 +75,7 @@ class Notices(Line[Channel, Notice]):
 LINE: Final = Notices()
 
 
-def due() -> list[int]:
+def due() -> QuerySet[Channel, int]:
     """Channels that have something to send now."""
     return LINE.due()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,8 +13,8 @@ from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
 from audit.models import Event
-from audit.statements import Slot, Statement, insert
-from plans.models import Agent
+from audit.statements import Keys, Slot, Statement, insert
+from plans.models import Agent, Intent, Plan
 
 pytestmark = pytest.mark.django_db
 NAME = Slot("name", models.TextField())
@@ -82,6 +83,29 @@ def test_a_lock_outside_a_transaction_is_refused(agents: list[Agent]) -> None:
         assert statement.get(name="first") == agents[0]
     with pytest.raises(TransactionManagementError):
         statement.get(name="first")
+
+
+def test_keys_of_several_querysets_come_with_one_statement(
+    agents: list[Agent], make_plan: Callable[..., Plan]
+) -> None:
+    plan = make_plan()
+    keys = Keys(
+        lambda: [
+            Agent.objects.order_by("-name").values_list("pk", flat=True)[:2],
+            Intent.objects.filter(task_id="100% never").values_list("pk", flat=True),
+            Plan.objects.filter(status="pending").values_list("intent_id", flat=True),
+            Agent.objects.order_by("name").values_list("owner_id", flat=True),
+        ]
+    )
+    first, second = agents
+    owners = [agent.owner_id for agent in Agent.objects.order_by("name")]
+    keys.all()
+    with CaptureQueriesContext(connection) as asked:
+        found = keys.all()
+    assert len(asked) == 1
+    newest = Agent.objects.get(name="support-agent")
+    assert found == [[newest.pk, second.pk], [], [plan.intent_id], owners]
+    assert first.pk not in found[0]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -155,12 +155,12 @@ def test_the_latest_reports_are_kept(serve: Serve, asked: Asked) -> None:
 
 def test_the_sweep_finds_a_run_whose_bell_was_lost(serve: Serve, asked: Asked) -> None:
     run = asked(serve(Counting()))
-    assert contract_runs.due(NOW) == [run.pk]
+    assert list(contract_runs.due(NOW)) == [run.pk]
     ContractRun.objects.update(due_at=clock() - timedelta(seconds=2))
     (work,) = [one for one in due_work() if one.lane is Lane.CHECKS]
     work()
     assert ContractRun.objects.get().status == "done"
-    assert contract_runs.due(NOW) == []
+    assert list(contract_runs.due(NOW)) == []
 
 
 def test_a_run_is_made_once_however_often_it_is_rung_for(serve: Serve, asked: Asked) -> None:
@@ -189,7 +189,7 @@ def test_a_run_that_no_worker_finishes_is_given_up(serve: Serve, asked: Asked) -
     ContractRun.objects.update(status="running", tries=contract_runs.TRIES, due_at=past)
     assert done(run).status == "lost"
     assert target.calls == 0
-    assert contract_runs.due(NOW) == []
+    assert list(contract_runs.due(NOW)) == []
 
 
 @pytest.mark.parametrize("schema", [None, {"type": "object"}, {"examples": []}])

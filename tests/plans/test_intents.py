@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -19,7 +20,7 @@ from plans.intents import IntentRequest, give_up, intent_status, open_intent, pl
 from plans.lifecycle import Verb
 from plans.models import Agent, Attempt, Intent, Operation, Plan, Replan
 from plans.status import Status
-from plans.sweeper import end_lifespan, outlived
+from plans.sweeper import due_work, end_lifespan
 from plans.verification import verify
 from tests.plans.planning_target import PlanningTarget, always
 from tests.plans.story import (
@@ -60,7 +61,7 @@ def test_what_is_wanted_is_stored_and_its_first_dry_run_queued(support_agent: Ag
     assert (bytes(intent.inputs), intent.summary, intent.reason) == (INPUTS, "Refund", "Broken")
     replan = Replan.objects.get()
     assert (replan.intent_id, replan.plan_id, replan.cause) == (intent.pk, None, "first")
-    assert replanning.due(timedelta(0)) == [replan.pk]
+    assert list(replanning.due(timedelta(0))) == [replan.pk]
     event = Event.objects.get()
     assert (event.action, event.actor_kind, event.intent_id) == (
         "intent.opened",
@@ -200,7 +201,7 @@ def test_planning_again_hurries_what_backs_off(support_agent: Agent, ada: User) 
     Replan.objects.update(next_try_at=clock() + timedelta(minutes=30), tries=4, mode="agent")
     replan = plan_again(plan.intent, actor=actors.person(ada))
     # The target had refused and the agent was asked: a person may try the target once more.
-    assert (replan.mode, replanning.due(timedelta(0))) == ("server", [replan.pk])
+    assert (replan.mode, list(replanning.due(timedelta(0)))) == ("server", [replan.pk])
 
 
 def test_a_reviewers_wish_stays_with_the_agent(support_agent: Agent, ada: User) -> None:
@@ -242,6 +243,11 @@ def test_giving_up_needs_a_reason_and_ends_all_of_it(support_agent: Agent, ada: 
 
 
 # ── R-3: the lifespan ────────────────────────────────────────────────────────────────────────
+
+
+def outlived() -> list[uuid.UUID]:
+    """What the sweep would end now."""
+    return [work.pk for work in due_work() if work.act is end_lifespan]
 
 
 def outlive(intent: Intent) -> None:

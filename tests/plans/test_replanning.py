@@ -88,7 +88,7 @@ def test_a_plan_that_was_closed_on_purpose_queues_none(
 def test_an_agents_operation_is_planned_by_its_agent(make_plan: Callable[..., Plan]) -> None:
     Operation.objects.update(replan="agent")
     replan = only(moved(make_plan(Status.PENDING), Verb.EXPIRE))
-    assert (replan.mode, run(replan.pk), replanning.due(timedelta(0))) == ("agent", None, [])
+    assert (replan.mode, run(replan.pk), list(replanning.due(timedelta(0)))) == ("agent", None, [])
 
 
 # ── R-2: the next revision ───────────────────────────────────────────────────────────────────
@@ -179,9 +179,9 @@ def test_a_lapsed_lease_is_taken_over(dead: Plan, planning: PlanningTarget) -> N
     replan = only(dead)
     assert replanning._claim(replan.pk)
     assert run(replan.pk) is None
-    assert replanning.due(timedelta(0)) == []
+    assert list(replanning.due(timedelta(0))) == []
     Replan.objects.update(lease_until=dead.received_at)
-    assert replanning.due(timedelta(0)) == [replan.pk]
+    assert list(replanning.due(timedelta(0))) == [replan.pk]
     assert made_by(replan.pk).revision == 2
 
 
@@ -227,7 +227,7 @@ def test_after_three_unattended_replans_the_intent_is_parked(
     intent = Intent.objects.get()
     assert (replan.status, intent.status) == ("parked", "parked")
     assert intent_status(intent, fresh(new)) == "parked"
-    assert (run(replan.pk), replanning.due(timedelta(0))) == (None, [])
+    assert (run(replan.pk), list(replanning.due(timedelta(0)))) == (None, [])
     assert Event.objects.filter(action="intent.parked").count() == 1
     opened = plan_again(intent, actor=actors.person(ada))
     assert (opened.pk, opened.status) == (replan.pk, "queued")

@@ -132,7 +132,7 @@ def test_an_event_tells_only_a_new_word(unknown: Plan, target: ScriptedTarget) -
 def test_reads_are_at_least_every_five_seconds(unknown: Plan, target: ScriptedTarget) -> None:
     """T-9; and a read is made by one, however many come for it (Q-1)."""
     soon(unknown)
-    assert due() == [unknown.pk]
+    assert list(due()) == [unknown.pk]
     resolve(unknown.pk)
     resolve(unknown.pk)
     assert len(target.reads) == 1

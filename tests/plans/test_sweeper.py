@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import time_machine
 from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from audit.models import Event
 from plans import expiry
@@ -17,11 +19,22 @@ from plans.clock import clock
 from plans.lifecycle import Verb, transition
 from plans.models import Agent, Attempt, Plan, Replan, Target
 from plans.status import Status
-from plans.sweeper import committed_over_others, make_others_stale
+from plans.sweeper import committed_over_others, due_work, make_others_stale
 from tests.plans.planning_target import PlanningTarget, dry_run
 from tests.plans.story import at_once, fresh, moved, past, pending, submitted
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
+
+
+def test_a_look_is_one_statement_whatever_is_due(make_plan: Callable[..., Plan]) -> None:
+    due_work()
+    make_plan("pending", decide_by=clock())
+    make_plan("approved", next_attempt_at=clock() - timedelta(seconds=5))
+    make_plan("unknown", next_read_at=clock())
+    with CaptureQueriesContext(connection) as asked:
+        work = due_work()
+    assert sorted(each.act.__name__ for each in work) == ["carry_out", "expire", "resolve"]
+    assert len(asked) == 1
 
 
 # ── expiry: by PostgreSQL's clock alone ──────────────────────────────────────────────────────
@@ -31,7 +44,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("refund")]
 def test_a_plan_expires_at_decide_by(status: str, make_plan: Callable[..., Plan]) -> None:
     plan = make_plan(status)
     late = make_plan(status, decide_by=clock())
-    assert expiry.due(10) == [late.pk]
+    assert list(expiry.due(10)) == [late.pk]
     expiry.expire(plan.pk)
     expiry.expire(late.pk)
     late = fresh(late)
@@ -45,7 +58,7 @@ def test_a_plan_expires_at_decide_by(status: str, make_plan: Callable[..., Plan]
 def test_our_own_clock_decides_nothing(hours: int, support_agent: Agent) -> None:
     alive, dead = pending(support_agent), past(pending(support_agent))
     with time_machine.travel(clock() + timedelta(hours=hours), tick=True):
-        assert expiry.due(10) == [dead.pk]
+        assert list(expiry.due(10)) == [dead.pk]
         expiry.expire(alive.pk)
         expiry.expire(dead.pk)
     assert (fresh(alive).status, fresh(dead).status) == (Status.PENDING, Status.EXPIRED)
@@ -56,7 +69,7 @@ def test_our_own_clock_decides_nothing(hours: int, support_agent: Agent) -> None
 )
 def test_nothing_else_expires_by_the_clock(status: Status, make_plan: Callable[..., Plan]) -> None:
     plan = make_plan(status, decide_by=clock())
-    assert expiry.due(10) == []
+    assert list(expiry.due(10)) == []
     expiry.expire(plan.pk)
     assert fresh(plan).status == status
 
@@ -98,12 +111,12 @@ def test_open_plans_on_the_same_object_become_stale(
     closed = make_plan(Status.REJECTED)
     plan = commit(committed)
     later = pending(support_agent)
-    assert committed_over_others() == [plan.pk]
+    assert list(committed_over_others()) == [plan.pk]
     make_others_stale(plan.pk)
     assert {fresh(p).status for p in same} == {Status.STALE}
     assert (fresh(other).status, fresh(later).status) == (Status.PENDING, Status.PENDING)
     assert (fresh(sent).status, fresh(closed).status) == (Status.COMMITTING, Status.REJECTED)
-    assert (committed_over_others(), fresh(plan).stales_others) == ([], False)
+    assert (list(committed_over_others()), fresh(plan).stales_others) == ([], False)
     event = Event.objects.filter(action="plan.stale").earliest("id")
     assert (event.actor_id, event.details["committed"]) == ("committer", plan.plan_id)
     assert Replan.objects.filter(cause="stale").count() == 4
@@ -134,10 +147,10 @@ def test_each_goes_in_its_own_transaction_and_one_that_fails_blocks_none(
         patch.setattr("plans.sweeper.transition", failing)
         make_others_stale(plan.pk)
     assert [fresh(p).status for p in others] == ["stale", "pending", "stale"]
-    assert committed_over_others() == [plan.pk]
+    assert list(committed_over_others()) == [plan.pk]
     make_others_stale(plan.pk)
     assert [fresh(p).status for p in others] == ["stale"] * 3
-    assert committed_over_others() == []
+    assert list(committed_over_others()) == []
 
 
 @pytest.mark.django_db(transaction=True)

@@ -235,5 +235,5 @@ def test_only_plans_that_are_due_are_found(support_agent: Agent) -> None:
     due, waiting = submitted(support_agent), submitted(support_agent)
     Plan.objects.filter(pk=waiting.pk).update(verify_at=waiting.expires_at)
     pending(support_agent)
-    assert verification.due(timedelta(0)) == [due.pk]
-    assert verification.due(timedelta(seconds=30)) == []
+    assert list(verification.due(timedelta(0))) == [due.pk]
+    assert list(verification.due(timedelta(seconds=30))) == []
