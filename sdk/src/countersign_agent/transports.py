@@ -11,6 +11,7 @@ import contextvars
 import ssl
 import time
 from collections.abc import Iterable, Iterator
+from functools import cache
 from typing import Any, Final
 
 import httpcore
@@ -80,7 +81,7 @@ class AsyncHttpPort:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.transport = transport or httpx.AsyncHTTPTransport(
-            verify=httpx.create_ssl_context(verify, trust_env=False),
+            verify=_tls(verify),
             trust_env=False,
             limits=httpx.Limits(max_connections=None, keepalive_expiry=KEEP_ALIVE_SECONDS),
         )
@@ -152,13 +153,19 @@ def _judge(error: Exception) -> NotSent | NoAnswer:
     return NoAnswer("malformed" if isinstance(error, malformed) else "broken-off")
 
 
+@cache
+def _tls(verify: ssl.SSLContext | bool) -> ssl.SSLContext:
+    """One for all ports: to read the certificates takes longer than a call on a near network."""
+    return httpx.create_ssl_context(verify, trust_env=False)
+
+
 # ── Threads have no timeout of their own: every wait for the socket ends with the call ───────────
 class _Transport(httpx.BaseTransport):
     """What `httpx.HTTPTransport` does, on a network that knows the deadline of the call."""
 
     def __init__(self, verify: ssl.SSLContext | bool) -> None:
         self._pool = httpcore.ConnectionPool(
-            ssl_context=httpx.create_ssl_context(verify, trust_env=False),
+            ssl_context=_tls(verify),
             max_connections=_CONNECTIONS,
             keepalive_expiry=KEEP_ALIVE_SECONDS,
             network_backend=_Network(),
