@@ -13,7 +13,9 @@ from typing import Final
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-TOGETHER: Final = ("tests/journeys", "tests/sdk/reviewed")
+TOGETHER: Final = ("tests/journeys", "tests/agents", "tests/sdk/reviewed")
+# Few tests of whole processes each, and long ones.
+LONG: Final = ("tests/outages", "tests/chaos", "tests/matrix", "tests/browser", "tests/config")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -37,10 +39,16 @@ def _within(file: Path, folders: tuple[str, ...]) -> str | None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The order in which `--no-loadscope-reorder` hands them out: whole products, much, little.
+    """The order in which `--no-loadscope-reorder` hands them out: what takes long begins first.
 
     A product mostly waits. Begun last, it would keep the run waiting, too.
     """
     unit_of = {item: _unit(item.nodeid) for item in items}
     tests = Counter(unit_of.values())
-    items.sort(key=lambda item: (unit_of[item] not in TOGETHER, -tests[unit_of[item]]))
+
+    def place(item: pytest.Item) -> tuple[bool, bool, int]:
+        unit = unit_of[item]
+        long = _within(Path(unit), LONG) is not None
+        return unit not in TOGETHER, not long, -tests[unit]
+
+    items.sort(key=place)

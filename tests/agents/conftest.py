@@ -11,7 +11,7 @@ from tests.journeys.product import Product
 from tests.journeys.wire import Wire, listening
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def product() -> Iterator[Product]:
     product = Product()
     try:
@@ -22,7 +22,7 @@ def product() -> Iterator[Product]:
         product.wipe()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def wire(product: Product) -> Iterator[Wire]:
     """Where the app sends its commits: it knows every token."""
     with listening(product.billing_port) as wire:
@@ -30,14 +30,14 @@ def wire(product: Product) -> Iterator[Wire]:
         yield wire
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def billing(product: Product, wire: Wire) -> Iterator[Billing]:
     billing = Billing(product.credentials)
     yield billing
     billing.client.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ada(product: Product, wire: Wire) -> Iterator[Person]:
     ada = Person(product.credentials, "ada")
     yield ada

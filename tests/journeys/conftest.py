@@ -12,7 +12,7 @@ from tests.journeys.product import Product
 from tests.journeys.wire import Wire, listening
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def product() -> Iterator[Product]:
     """Everything runs; at the end Ctrl-C ends all of it."""
     product = Product()
@@ -25,7 +25,7 @@ def product() -> Iterator[Product]:
         product.wipe()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def wire(product: Product) -> Iterator[Wire]:
     """Where the app sends its calls to billing; configured once, before any plan.
 
@@ -37,7 +37,7 @@ def wire(product: Product) -> Iterator[Wire]:
         assert leaking(product, wire) == []
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def agent(product: Product, wire: Wire) -> Iterator[Agent]:
     """The support agent."""
     agent = Agent(product.credentials)
@@ -45,7 +45,7 @@ def agent(product: Product, wire: Wire) -> Iterator[Agent]:
     agent.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def billing(product: Product, wire: Wire) -> Iterator[Billing]:
     """The target, as the one who knows what really happened."""
     billing = Billing(product.credentials)
@@ -53,7 +53,7 @@ def billing(product: Product, wire: Wire) -> Iterator[Billing]:
     billing.client.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ada(product: Product, wire: Wire) -> Iterator[Person]:
     """Reviews."""
     ada = Person(product.credentials, "ada")
@@ -61,7 +61,7 @@ def ada(product: Product, wire: Wire) -> Iterator[Person]:
     ada.browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def mona(product: Product, wire: Wire) -> Iterator[Person]:
     """Audits."""
     mona = Person(product.credentials, "mona")

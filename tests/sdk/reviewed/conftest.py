@@ -42,7 +42,7 @@ def add_desk(product: Product) -> None:
     product.manage("apply_config", str(file), BILLING_TOKEN=token)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def product() -> Iterator[Product]:
     product = Product()
     try:
@@ -55,14 +55,14 @@ def product() -> Iterator[Product]:
         product.wipe()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def ada(product: Product) -> Iterator[Person]:
     ada = Person(product.credentials, "ada")
     yield ada
     ada.browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def billing(product: Product) -> Iterator[Billing]:
     billing = Billing(product.credentials)
     yield billing
