@@ -7,8 +7,8 @@ PY := $(VENV)/bin/python
 CODE := $(wildcard config audit plans approvals demo bench tests sdk/src sdk/examples target/src conftest.py manage.py)
 TEMPLATES := $(shell find templates -name '*.html' 2>/dev/null)
 # A file's tests stay together on one worker; who begins with what: tests/sharing.py.
-# One more than CI has cores: tests of real processes mostly wait.
-WORKERS ?= 3
+# Twice what CI has of cores: tests of real processes mostly wait.
+WORKERS ?= 4
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-reset test lint fmt bench bench-queue bench-waiting bench-desks chaos chaos-mutants matrix requirements
