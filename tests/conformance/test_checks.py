@@ -92,14 +92,14 @@ def test_a_retention_that_is_not_declared_or_too_short_is_told(
 def test_a_target_that_never_answers_ends_the_run_by_itself() -> None:
     began = time.monotonic()
     report = check(HangsAlways(), seconds=0.2)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20
     assert "no answer in time" in report.results[0].wrong[0]
     assert len(report.of(Verdict.NOT_RUN)) >= len(NAMES) - 3
 
 
 def test_a_run_ends_when_its_time_is_over() -> None:
     report = check(Counting(), run_seconds=0.05)
-    assert report.seconds < 2
+    assert report.seconds < 10
     assert (report.cut_short, report.conforms) == ("the time for the whole run was over", False)
     assert any("the whole run was over" in each.lacks for each in report.of(Verdict.NOT_RUN))
 

@@ -234,7 +234,7 @@ def test_a_resolver_that_hangs_is_left_behind(monkeypatch: pytest.MonkeyPatch) -
     started = time.monotonic()
     with pytest.raises(ResolutionFailed):
         resolve_checked("billing.example", 443, internal=False, timeout=0.1)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 5
     release.set()
 
 

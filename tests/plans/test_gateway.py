@@ -96,7 +96,7 @@ def test_a_broken_answer_is_no_answer_and_says_why(mode: str, reason: str) -> No
     assert isinstance(broken, NoAnswer)
     assert broken.reason == reason
     assert broken.elapsed_ms > 0
-    assert time.monotonic() - started < 2.5
+    assert time.monotonic() - started < 10
     judged = classify(broken, plan_id="plan_1", earlier_unknown=False)
     assert judged.kind is Kind.UNKNOWN
 

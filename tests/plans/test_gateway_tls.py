@@ -115,4 +115,4 @@ def test_tls_keeps_the_same_clock_and_the_same_doubts(
         result = exchange(endpoint(target.base_url, **IMPATIENT.get(reason, {})), COMMIT)
     assert isinstance(result, NoAnswer)
     assert result.reason == reason
-    assert time.monotonic() - started < 2.5
+    assert time.monotonic() - started < 10

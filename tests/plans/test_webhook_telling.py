@@ -202,7 +202,7 @@ def test_receivers_that_hang_hold_up_no_commit_and_not_each_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """FM-54: they fill their own lane, and the one that is well has its turn."""
-    monkeypatch.setattr(webhooks, "READ_SECONDS", 1.5)
+    monkeypatch.setattr(webhooks, "READ_SECONDS", 3.0)
     with ExitStack() as stack:
         for _ in range(3):
             stack.enter_context(listening(support_agent, "hang"))
@@ -212,10 +212,11 @@ def test_receivers_that_hang_hold_up_no_commit_and_not_each_other(
         while Attempts.objects.filter(outcome="open").count() != 2:
             assert time.monotonic() < ends
             sweeper.look()
-        plan, began = approved(), time.monotonic()
+        plan = approved()
         while Plan.objects.get(pk=plan.pk).status != Status.COMMITTED:
             sweeper.look()
-        assert time.monotonic() - began < 1.5
+        # Both still hang: the commit waited for neither.
+        assert Attempts.objects.filter(outcome="open").count() == 2
         while not receiver.messages:
             assert time.monotonic() < ends
             sweeper.look()
