@@ -106,24 +106,7 @@ def test_it_goes_on_in_another_process_once_a_person_approved(
 
 
 @of_each
-def test_it_hears_that_a_person_rejected(
-    name: str,
-    tmp_path: Path,
-    product: Product,
-    watcher: Watcher,
-    billing: Billing,
-    ada: Person,
-) -> None:
-    invoice = billing.new_invoice()
-    plan_id = waiting(name, tmp_path, invoice, product, watcher)
-    ada.decide({"plan_id": plan_id}, "reject", "It was replaced already.")
-    said = run(name, tmp_path, invoice, product)
-    assert "The refund is rejected" in said
-    assert billing.effects(invoice) == []
-
-
-@of_each
-def test_it_tells_a_refusal_and_what_next_when_it_is_run_once_more(
+def test_it_hears_of_a_rejection_and_what_next_when_it_is_run_once_more(
     name: str,
     tmp_path: Path,
     product: Product,
