@@ -19,6 +19,20 @@ from plans.status import TERMINAL, Status
 
 TRAIL = ("audit_event", "audit_seal", "audit_era")
 ERA = "audit_era"
+# A request whose browser has gone runs on for a moment. It holds some tables and wants others that
+# the flush has already: a deadlock. Whoever still works after two seconds is not waited for.
+OTHERS_END = """
+DO $$ BEGIN
+  FOR look IN 1..100 LOOP
+    PERFORM pg_stat_clear_snapshot();
+    EXIT WHEN NOT EXISTS (
+      SELECT FROM pg_stat_activity WHERE datname = current_database()
+        AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+        AND xact_start IS NOT NULL);
+    PERFORM pg_sleep(0.02);
+  END LOOP;
+END $$;
+"""
 
 REFUND_INPUTS = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -57,7 +71,7 @@ def _bracketed(original: Callable[..., list[str]]) -> Callable[..., list[str]]:
                 statements = [switch("DISABLE"), *statements, switch("ENABLE")]
         if ERA in tables:
             statements.append(f"INSERT INTO {ERA} (number, reason) VALUES (1, 'first start');")
-        return statements
+        return [OTHERS_END, *statements]
 
     return sql_flush
 
