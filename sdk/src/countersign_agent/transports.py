@@ -153,8 +153,12 @@ def _judge(error: Exception) -> NotSent | NoAnswer:
     return NoAnswer("malformed" if isinstance(error, malformed) else "broken-off")
 
 
-@cache
 def _tls(verify: ssl.SSLContext | bool) -> ssl.SSLContext:
+    return verify if isinstance(verify, ssl.SSLContext) else _usual_tls(verify)
+
+
+@cache
+def _usual_tls(verify: bool) -> ssl.SSLContext:
     """One for all ports: to read the certificates takes longer than a call on a near network."""
     return httpx.create_ssl_context(verify, trust_env=False)
 
