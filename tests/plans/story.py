@@ -16,8 +16,9 @@ from approvals.decisions import Ballot, decide
 from audit import actors
 from plans import verification
 from plans.errors import Problem
+from plans.intents import IntentRequest, intent_status
 from plans.lifecycle import Verb, transition
-from plans.models import Agent, Plan, Replan
+from plans.models import Agent, Intent, Plan, Replan
 from plans.submission import Submission, submit
 from tests.plans.planning_target import Body, PlanningTarget, dry_run
 
@@ -151,3 +152,21 @@ def at_once[T](acts: Sequence[Callable[[], T]]) -> list[T | Exception]:
     for thread in threads:
         thread.join(30)
     return results
+
+
+def wish(**members: object) -> IntentRequest:
+    """What an agent wants, for `open_intent`."""
+    asked = {
+        "target": "billing",
+        "operation": "refund",
+        "task_id": "task-1",
+        "inputs": INPUTS,
+        "inputs_value": INPUTS_VALUE,
+    }
+    return IntentRequest(**{**asked, **members})  # type: ignore[arg-type]
+
+
+def status_of(intent: Intent) -> str:
+    """As the API tells it now."""
+    intent.refresh_from_db()
+    return intent_status(intent, intent.plans.order_by("-revision").first())
