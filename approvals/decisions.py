@@ -18,7 +18,7 @@ from audit.actions import Action
 from audit.actors import Actor
 from audit.failpoints import failpoint
 from audit.recording import record
-from audit.statements import insert
+from audit.writing import insert
 from plans import errors
 from plans.clock import clock
 from plans.errors import Problem

@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from django.db import connection
 
 from audit.actions import Action
 from audit.actors import Actor
 from audit.models import Event
-from audit.statements import insert
+from audit.writing import insert
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,13 @@ class Subject:
     intent_id: uuid.UUID | None = None
     task_id: str = ""
     title: str = ""
+
+
+class Moved(TypedDict, total=False):
+    """The statuses between which the event moved its plan."""
+
+    from_status: str
+    to_status: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +64,24 @@ def record(
     actor: Actor,
     subject: Subject,
     details: Mapping[str, Any] | None = None,
-    *,
-    from_status: str = "",
-    to_status: str = "",
+    **moved: Unpack[Moved],
 ) -> Event:
     """Store one event. Raises RuntimeError outside a transaction: no event, no change (L-1)."""
+    return insert(draft(action, actor, subject, details, **moved))
+
+
+def draft(
+    action: Action,
+    actor: Actor,
+    subject: Subject,
+    details: Mapping[str, Any] | None = None,
+    **moved: Unpack[Moved],
+) -> Event:
+    """The event for who stores it together with its change. Raises as `record()` does."""
     if not connection.in_atomic_block:
         raise RuntimeError("an event belongs in the transaction of its change")
     where = _origin.get()
-    event = Event(
+    return Event(
         action=action,
         actor_kind=actor.kind,
         actor_id=actor.id,
@@ -77,10 +93,8 @@ def record(
         intent_id=subject.intent_id,
         task_id=subject.task_id,
         title=subject.title,
-        from_status=from_status,
-        to_status=to_status,
         ip=where.ip,
         request_id=where.request_id[:64],
         details=dict(details or {}),
+        **moved,
     )
-    return insert(event)

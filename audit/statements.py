@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Final, cast
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Expression, Field, Model, QuerySet
-from django.db.models.expressions import DatabaseDefault
 from django.db.models.query import get_related_populators
 from django.db.transaction import TransactionManagementError
 
@@ -207,35 +205,3 @@ def spelled_out(sql: str, params: Sequence[Any]) -> tuple[str, tuple[Any, ...]]:
 
 _PLACE: Final = re.compile("%s|%%")
 _WORD: Final = re.compile("[a-z_]*")
-
-
-def insert[M: Model](row: M) -> M:
-    """Store a new row as `save()` would, with what the database fills in; sends no signals."""
-    connection = connections[DEFAULT_DB_ALIAS]
-    given = {field: field.pre_save(row, True) for field in row._meta.concrete_fields}
-    ours = tuple(field for field, value in given.items() if not _is_databases(field, value))
-    sql, filled_in = _insertion(type(row), ours)
-    values = [field.get_db_prep_save(given[field], connection) for field in ours]
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        returned = cursor.fetchone() if filled_in else ()
-    for name, value in zip(filled_in, returned, strict=True):
-        setattr(row, name, value)
-    row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
-    return row
-
-
-def _is_databases(field: Field[Any, Any], value: Any) -> bool:
-    """Whether the database makes this value: a default of its own, or the next key."""
-    return isinstance(value, DatabaseDefault) or (field.primary_key and value is None)
-
-
-@cache
-def _insertion(model: type[Model], ours: tuple[Field[Any, Any], ...]) -> tuple[str, list[str]]:
-    """The SQL, and the attributes that it returns."""
-    columns = ", ".join(f'"{field.column}"' for field in ours)
-    places = ", ".join(["%s"] * len(ours))
-    theirs = [field for field in model._meta.concrete_fields if field not in ours]
-    returning = ", ".join(f'"{field.column}"' for field in theirs)
-    sql = f'INSERT INTO "{model._meta.db_table}" ({columns}) VALUES ({places})'
-    return sql + (f" RETURNING {returning}" if theirs else ""), [f.attname for f in theirs]

@@ -16,7 +16,7 @@ from django.db.models import Q, QuerySet
 from audit import actors
 from audit.failpoints import failpoint
 from audit.models import StatementTimestamp
-from audit.statements import insert
+from audit.writing import insert
 from plans import gateway, health
 from plans.clock import clock
 from plans.exchanges import Call, Endpoint

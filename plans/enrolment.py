@@ -15,7 +15,8 @@ from django.db.models import BigIntegerField, DateTimeField, TextField
 from audit.actions import Action
 from audit.actors import Actor
 from audit.recording import record
-from audit.statements import Slot, Statement, insert
+from audit.statements import Slot, Statement
+from audit.writing import insert
 from plans import custody, errors
 from plans.canonical import jcs, sha256_hex
 from plans.inspection import PlanFacts, check_window

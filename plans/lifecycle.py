@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
@@ -16,7 +15,8 @@ from django.db import connection
 
 from audit.actions import Action
 from audit.actors import Actor
-from audit.recording import record
+from audit.recording import draft
+from audit.writing import Change, FilledIn, insert_and_change
 from plans.errors import CommitInFlight, NotDecidable
 from plans.hints import hint
 from plans.models import Plan
@@ -24,6 +24,8 @@ from plans.queueing import cancel_waiting, queue_replan
 from plans.status import REPLANNED, TERMINAL, Status
 
 S = Status
+# The instant of a transition is its event's, which the database fills in.
+_AT: Final = FilledIn("at")
 
 
 class Verb(StrEnum):
@@ -125,14 +127,13 @@ def transition(
         raise RuntimeError("a transition needs the transaction that holds the row lock")
     arrow, source = TRANSITIONS[verb], plan.status
     _refuse_missing_arrow(plan, arrow)
-    event = record(
+    event = draft(
         arrow.action, actor, plan.subject(), details, from_status=source, to_status=arrow.to
     )
-    changes |= {"status": arrow.to, "status_at": event.at, **_upkeep(arrow.to, event.at)}
-    if not Plan.objects.filter(pk=plan.pk, status=source).update(**changes):
-        raise RuntimeError("the plan's status changed under its row lock")
+    changes |= {"status": arrow.to, "status_at": _AT, **_upkeep(arrow.to)}
+    insert_and_change(event, Change(Plan, plan.pk, {"status": source}, changes))
     for name, value in changes.items():
-        setattr(plan, name, value)
+        setattr(plan, name, event.at if value is _AT else value)
     hint()
     if arrow.to in REPLANNED:
         queue_replan(plan, actor, replan_reason)
@@ -151,7 +152,7 @@ def _refuse_missing_arrow(plan: Plan, arrow: Arrow) -> None:
         raise refusal(plan_id=plan.plan_id, plan_status=plan.status)
 
 
-def _upkeep(to: Status, at: datetime) -> dict[str, Any]:
+def _upkeep(to: Status) -> dict[str, Any]:
     """What every arrival at a status brings with it."""
     if to in TERMINAL:
         return {
@@ -160,7 +161,7 @@ def _upkeep(to: Status, at: datetime) -> dict[str, Any]:
             "next_attempt_at": None,
             "next_read_at": None,
             "verify_at": None,
-            "closed_at": at,
+            "closed_at": _AT,
         }
     if to == Status.UNRESOLVED:
         return {"next_attempt_at": None, "next_read_at": None}

@@ -7,13 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.contrib.auth.models import Group, User
-from django.db import IntegrityError, connection, models, transaction
+from django.db import connection, models, transaction
 from django.db.models import Count, QuerySet
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
-from audit.models import Event
-from audit.statements import Keys, Slot, Statement, insert
+from audit.statements import Keys, Slot, Statement
 from plans.models import Agent, Intent, Plan
 
 pytestmark = pytest.mark.django_db
@@ -121,26 +120,3 @@ def test_threads_share_it(agents: list[Agent]) -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(ask, range(64)))
     assert found == ["first", "second"] * 32
-
-
-def test_a_new_row_is_stored_as_save_would(ada: User) -> None:
-    row = insert(Agent(name="inserted", owner=ada))
-    assert row.pk
-    assert not row._state.adding
-    columns = [field.attname for field in Agent._meta.concrete_fields]
-    stored = Agent.objects.values(*columns).get(pk=row.pk)
-    assert {column: getattr(row, column) for column in columns} == stored
-
-
-def test_what_the_database_fills_in_comes_back() -> None:
-    event = Event(action="x", actor_kind="clock", actor_id="", actor_label="clock")
-    with transaction.atomic():
-        insert(event)
-    stored = Event.objects.get(pk=event.pk)
-    filled_in = (event.at, event.era, event.xid, event.details)
-    assert filled_in == (stored.at, stored.era, stored.xid, stored.details)
-
-
-def test_a_rule_of_the_database_refuses_a_row(agents: list[Agent]) -> None:
-    with pytest.raises(IntegrityError), transaction.atomic():
-        insert(Agent(name="first", owner=agents[0].owner))

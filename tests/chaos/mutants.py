@@ -18,6 +18,7 @@ from django.apps import AppConfig
 
 if TYPE_CHECKING:
     from audit.models import Event
+    from audit.writing import Change
     from plans.exchanges import Call, Exchange
     from plans.models import Plan
     from plans.outcomes import Outcome
@@ -84,23 +85,23 @@ def unknown_is_forgotten() -> None:
 
 def seals_outrun_their_rows() -> None:
     """Invariant 5: the sealer does not wait for older transactions; their rows miss their seal."""
-    from audit import recording, seals
+    from audit import seals, writing
     from plans import lifecycle
 
-    honest_moment, honest_record = seals._moment, recording.record
+    honest_moment, honest_insert = seals._moment, writing.insert_and_change
     linger = itertools.cycle(LINGER)
 
     def _moment() -> seals.Moment:
         moment = honest_moment()
         return replace(moment, horizon=moment.horizon + 1_000_000)
 
-    def record(*arguments: Any, **words: Any) -> Event:
-        event = honest_record(*arguments, **words)
+    def insert_and_change(event: Event, change: Change) -> Event:
+        stored = honest_insert(event, change)
         time.sleep(next(linger))
-        return event
+        return stored
 
     _put(seals, _moment)
-    _put(lifecycle, record)
+    _put(lifecycle, insert_and_change)
 
 
 def _put(module: Any, function: Callable[..., Any]) -> None:

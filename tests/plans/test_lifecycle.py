@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
-from django.db import transaction
+from django.db import IntegrityError, connection, transaction
 
 from audit import actors
 from audit.models import Event
-from plans import lifecycle
 from plans.errors import CommitInFlight, NotDecidable
 from plans.lifecycle import TRANSITIONS, Verb, allowed, transition
 from plans.models import Attempt, Intent, Plan, Replan
@@ -165,19 +164,24 @@ def test_a_transition_needs_its_transaction(make_plan: Make) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("verb", [Verb.APPROVE, Verb.EXPIRE, Verb.REQUEST_CHANGES])
-def test_no_event_no_change(make_plan: Make, verb: Verb, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_event_no_change(make_plan: Make, verb: Verb, full_trail: None) -> None:
     """FM-53: a trail that cannot be written stops the transition with all that hangs on it."""
-
-    def full(*_: object, **__: object) -> Event:
-        raise OSError("disk full")
-
     plan = make_plan(S.PENDING)
-    monkeypatch.setattr(lifecycle, "record", full)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(IntegrityError, match="disk_full"):
         _follow(plan, verb)
     stored = Plan.objects.get(pk=plan.pk)
     assert (stored.status, stored.token is None) == (S.PENDING, False)
     assert not Replan.objects.exists()
+
+
+@pytest.fixture
+def full_trail() -> Iterator[None]:
+    """A trail that takes no row more."""
+    alter = "ALTER TABLE audit_event"
+    with connection.cursor() as cursor:
+        cursor.execute(f"{alter} ADD CONSTRAINT disk_full CHECK (false) NOT VALID")
+        yield
+        cursor.execute(f"{alter} DROP CONSTRAINT disk_full")
 
 
 @pytest.mark.django_db(transaction=True)
@@ -195,7 +199,7 @@ def test_a_stale_copy_cannot_move_the_plan(make_plan: Make) -> None:
     plan = make_plan(S.PENDING)
     stale = Plan.objects.with_names().get(pk=plan.pk)
     _follow(plan, Verb.REJECT)
-    with pytest.raises(RuntimeError, match="under its row lock"), transaction.atomic():
+    with pytest.raises(RuntimeError, match="not as its guard says"), transaction.atomic():
         transition(stale, Verb.APPROVE, actor=actors.COMMITTER)
 
 

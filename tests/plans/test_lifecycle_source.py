@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
@@ -26,6 +27,9 @@ OTHER_WORDS = (
     *("Intent.Status.", "Replan.Status.", "Delivery.Status."),
     *("ContractRun.Status", "Notice.Status."),
 )
+
+
+_UPDATE = re.compile(r'UPDATE "?plans_plan\b')
 
 
 def _code() -> Iterator[Path]:
@@ -98,9 +102,11 @@ def test_the_search_finds_what_it_is_for(line: str) -> None:
 def test_the_one_writer_guards_its_write() -> None:
     text = (ROOT / "plans" / "lifecycle.py").read_text("utf-8")
     assert text.count('"status": arrow.to') == 1
-    assert text.count("status=source).update(**changes)") == 1
-    raw = [path for path in _code() if "UPDATE plans_plan " in path.read_text("utf-8")]
+    assert text.count('Change(Plan, plan.pk, {"status": source}, changes)') == 1
+    raw = [path for path in _code() if _UPDATE.search(path.read_text("utf-8"))]
     assert raw == []
+    writers = [path.name for path in _code() if "insert_and_change(" in path.read_text("utf-8")]
+    assert writers == ["lifecycle.py"]
 
 
 def test_every_status_has_a_meaning() -> None:
