@@ -135,13 +135,14 @@ SOON: Final = Slot("soon", DateTimeField())
 
 
 def top(user: User) -> Plan | None:
-    """The first row of Needs me with all its names: where a decision leads to."""
+    """The first row of Needs me, of which little more than its address is read."""
     values = {"person": user.pk, "soon": clock() + URGENT}
     return next((plan for part in _TOP for plan in part.all(**values)), None)
 
 
 def _first(plans: PlanQuerySet) -> PlanQuerySet:
-    return plans.order_by(*ORDER).with_names()[:1]
+    address = plans.select_related("target").only("plan_id", "target__name")
+    return address.order_by(*ORDER)[:1]
 
 
 _TOP: Final = [

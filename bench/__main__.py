@@ -40,7 +40,7 @@ class Product:
             plan_id = new_plan_id(next(self.numbers))
             seen = agent.wait_until(plan_id, "pending", agent.submit(plan_id))
             clicks[plan_id] = ada.approve(plan_id, seen.members["content_digest"])
-            agent.wait_until(plan_id, "committed")
+            agent.wait_until(plan_id, "committed", seen)
         arrivals = self.arrivals()
         return [(arrivals[plan_id] - clicked) / 1e9 for plan_id, clicked in clicks.items()]
 
@@ -61,7 +61,7 @@ class Product:
                 plan_id = new_plan_id(next(self.numbers))
                 seen = agent.wait_until(plan_id, "pending", agent.submit(plan_id))
                 ada.approve(plan_id, seen.members["content_digest"])
-                agent.wait_until(plan_id, "committed")
+                agent.wait_until(plan_id, "committed", seen)
 
         return timed(count, 8, client)
 

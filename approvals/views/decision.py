@@ -91,7 +91,7 @@ def _next(request: PersonRequest) -> HttpResponse:
         return _go(request, "review")
     if not is_fragment(request):
         return _go(request, rows.url_of(following))
-    context = plan_context(request, following) | {"fragment": True}
+    context = plan_context(request, Plan.objects.named(following.pk)) | {"fragment": True}
     response = render(request, "approvals/plan.html#detail", context)
     return trigger_client_event(push_url(response, rows.url_of(following)), "decided")
 
