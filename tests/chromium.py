@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -39,23 +40,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for item in items if item not in browsing]
 
 
-@pytest.fixture(scope="module")
-def playwright() -> Iterator[Playwright]:
+@contextmanager
+def started() -> Iterator[Playwright]:
     """Playwright's loop runs in this thread, where Django would refuse its own queries.
 
-    It ends with its file: beside a running loop the next file could not start one of its own.
+    It ends before others begin: beside a running loop none of them could start one of its own.
     """
     from playwright.sync_api import sync_playwright
 
-    patch = pytest.MonkeyPatch()
-    patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
-    with sync_playwright() as started:
-        yield started
-    patch.undo()
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        yield playwright
+
+
+@contextmanager
+def launched() -> Iterator[Browser]:
+    with started() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
 
 
 @pytest.fixture(scope="module")
-def chromium(playwright: Playwright) -> Iterator[Browser]:
-    browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-    yield browser
-    browser.close()
+def chromium() -> Iterator[Browser]:
+    """A folder of many such files has one for all of them (tests/browser)."""
+    with launched() as browser:
+        yield browser

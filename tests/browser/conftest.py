@@ -14,6 +14,7 @@ from pytest_django.live_server_helper import LiveServer
 
 from plans.models import Agent, Operation
 from tests.approvals.paper_plans import MakePlan, maker
+from tests.chromium import launched
 
 DESK = {"width": 1280, "height": 900}
 
@@ -22,6 +23,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "/browser/" in item.nodeid:
             item.add_marker("browser")
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    """One for all files: a new context shares nothing with the others, and costs far less."""
+    with launched() as browser:
+        yield browser
 
 
 @pytest.fixture
