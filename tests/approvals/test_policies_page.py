@@ -18,9 +18,9 @@ from approvals.models import Decision, Policy
 from audit.models import Event
 from plans.clock import clock
 from plans.models import Agent, Operation, Plan
+from tests.approvals.decision_form import HTMX, PROBLEM, address, code_of, now, vote
 from tests.approvals.demanding import LARGE, approve, policy
 from tests.approvals.plan_pages import read, text_of
-from tests.approvals.test_decision_view import HTMX, PROBLEM, address, code_of, now, vote
 from tests.plans.api_calls import Api, dry_run, submission
 
 pytestmark = pytest.mark.django_db
