@@ -1,4 +1,4 @@
-"""One notice at a real mail server or receiver: what each answer makes of it."""
+"""One letter at a real mail server: what each answer makes of it, and who is told at all."""
 
 from __future__ import annotations
 
@@ -9,21 +9,17 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
-from standardwebhooks.webhooks import WebhookVerificationError
 
 from approvals.models import Channel, Notice
 from approvals.notices import channels, sending, smtp
 from audit import actors
-from audit.models import Event
-from audit.sentences import sentence
-from plans import custody
 from plans.clock import clock
 from plans.delivering import SCHEDULE
 from plans.models import Plan
 from plans.status import Status
 from tests.approvals.mail_server import MailServer, configure, nobody_listens
 from tests.approvals.paper_plans import MakePlan
-from tests.plans.receiver import Receiver, status
+from tests.approvals.queued_notices import queued
 
 pytestmark = pytest.mark.django_db
 SECOND = timedelta(seconds=1)
@@ -46,11 +42,6 @@ def server(settings: Any) -> Iterator[MailServer]:
 def mail(billing: Any, ada: User) -> Channel:
     channels.switch(Group.objects.get(name="reviewers"), "mail", True, actor=actors.OPERATOR)
     return Channel.objects.get()
-
-
-def queued(channel: Channel, plan: Plan, person: User | None = None, **columns: Any) -> Notice:
-    row = {"channel": channel, "plan": plan, "person": person, "moment": "waits"} | columns
-    return Notice.objects.create(**row, next_attempt_at=clock())
 
 
 def over(plan: Plan, to: Status = Status.REJECTED) -> None:
@@ -248,89 +239,3 @@ def test_the_end_is_told_to_a_person_who_was_called_in_another_group(
     over(plan, Status.COMMITTED)
     queued(mail, plan, ada, moment="over")
     assert sending.send_notices(mail.pk) == 1
-
-
-# ── the webhook of a group ───────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def chat(billing: Any) -> Iterator[tuple[Receiver, Channel, custody.Secret]]:
-    with Receiver() as receiver:
-        made, secret = channels.name_webhook(
-            Group.objects.get(name="reviewers"), receiver.url, internal=True, actor=actors.OPERATOR
-        )
-        yield receiver, made, secret
-
-
-type Chat = tuple[Receiver, Channel, custody.Secret]
-
-
-def test_a_chat_is_told_and_can_check_who_tells(chat: Chat, make_plan: MakePlan) -> None:
-    receiver, channel, secret = chat
-    row = queued(channel, make_plan())
-    assert sending.send_notices(channel.pk) == 1
-    (message,) = receiver.messages
-    assert message.line == "POST /hooks/countersign?of=support HTTP/1.1"
-    assert message.verified_by(secret) == message.content
-    assert message.id == row.message_id
-    assert message.content["text"].startswith("A plan waits for a decision; Refund 480.00 USD")
-    assert set(message.content) == {"text", "mrkdwn", "unfurl_links", "blocks"}
-    with pytest.raises(WebhookVerificationError):
-        message.verified_by(custody.Secret("whsec_" + "A" * 43 + "="))
-    assert "token-of-the-tests" not in str(message.body)
-
-
-def test_both_secrets_sign_for_a_day(chat: Chat, make_plan: MakePlan) -> None:
-    receiver, channel, secret = chat
-    _, new = channels.rotate(channel.group, channel.secret_number, actor=actors.OPERATOR)
-    queued(channel, make_plan())
-    sending.send_notices(channel.pk)
-    (message,) = receiver.messages
-    assert message.verified_by(secret) == message.verified_by(new)
-    Channel.objects.update(old_secret_until=clock())
-    channels.retire_secrets()
-    assert Channel.objects.get().old_secret is None
-    queued(channel, make_plan())
-    sending.send_notices(channel.pk)
-    with pytest.raises(WebhookVerificationError):
-        receiver.messages[-1].verified_by(secret)
-
-
-def test_a_chat_that_is_gone_is_switched_off_and_told_in_the_trail(
-    chat: Chat, make_plan: MakePlan
-) -> None:
-    receiver, channel, _ = chat
-    receiver.answers(status(410))
-    others = [queued(channel, make_plan()) for _ in range(2)]
-    sending.send_notices(channel.pk)
-    channel.refresh_from_db()
-    assert (channel.on_since, channel.off_reason) == (None, "gone")
-    event = Event.objects.get(action="notices.switched_off")
-    assert str(sentence(event)).startswith("The notices of reviewers to http://127.0.0.1:")
-    assert "hooks" not in str(event.details)
-    states = Notice.objects.filter(pk__in=[row.pk for row in others])
-    assert sorted(states.values_list("status", flat=True)) == ["cancelled", "given_up"]
-
-
-def test_an_address_is_checked_again_at_the_send(chat: Chat, make_plan: MakePlan) -> None:
-    receiver, channel, _ = chat
-    Channel.objects.update(internal=False)
-    row = queued(channel, make_plan())
-    sending.send_notices(channel.pk)
-    assert row.attempts.get().outcome == "not_sent"
-    assert row.attempts.get().fault.startswith("address-blocked: ")
-    assert receiver.connections == 0
-
-
-@pytest.mark.parametrize("code", [301, 307, 400, 404, 429, 500, 503])
-def test_what_is_not_delivered_waits_for_the_schedule(
-    chat: Chat, make_plan: MakePlan, code: int
-) -> None:
-    receiver, channel, _ = chat
-    receiver.answers(status(code, "Location: http://127.0.0.1:1/"))
-    row = queued(channel, make_plan())
-    sending.send_notices(channel.pk)
-    row.refresh_from_db()
-    assert (row.status, row.tries) == ("waiting", 1)
-    assert row.next_attempt_at is not None
-    assert row.next_attempt_at - clock() == pytest.approx(timedelta(seconds=5), abs=SECOND)
