@@ -8,6 +8,10 @@ from typing import Any
 
 from django.test import Client
 
+from audit.models import Event
+from plans.models import Evidence, Intent, Plan
+from plans.replies import PROBLEM_TYPE
+
 TOKEN = "ptok_0123456789abcdefghij"
 INPUTS = '{"amount_cents":48000,"invoice_id":"4412"}'
 
@@ -82,3 +86,18 @@ class Api:
 
     def _headers(self, more: dict[str, str]) -> dict[str, str]:
         return self.headers | {name.replace("_", "-"): value for name, value in more.items()}
+
+
+def refused(answer: Any, status: int, code: str, pointer: str | None = None) -> None:
+    """A problem of this code that points there; nothing stored; no token in it."""
+    assert (answer.status_code, answer.json()["code"]) == (status, code), answer.content
+    assert answer["Content-Type"] == PROBLEM_TYPE
+    body = answer.json()
+    assert body["status"] == status
+    assert body["type"].endswith(f"/problems/{code}")
+    assert {"title", "detail", "instance", "next_action", "server_time"} <= body.keys()
+    if pointer is not None:
+        assert pointer in [error["pointer"] for error in body["errors"]], body
+    assert TOKEN not in answer.content.decode()
+    for rows in (Plan, Intent, Evidence, Event):
+        assert not rows.objects.exists()
