@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import ssl
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
+import httpx
 import pytest
 
-from countersign_agent import Answer, Exchange, NoAnswer, NotSent
+from countersign_agent import Answer, Exchange, NoAnswer, NotSent, transports
 from countersign_agent.exchanges import Request
 from countersign_agent.transports import AsyncHttpPort, HttpPort
 from tests.faults.raw_target import MODES, Mode, RawTarget, refused_port, whole
@@ -104,3 +109,28 @@ def test_what_is_compressed_although_it_must_not_be_is_no_answer(
         target.modes = deque([Mode([whole("200 OK", b"{}", "Content-Encoding: gzip")])])
         assert isinstance(send(request(target.base_url)), NoAnswer)
         assert b"accept-encoding: identity" in target.requests[0].lower()
+
+
+def test_ports_read_the_certificates_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+    create = httpx.create_ssl_context
+
+    def counted(verify: bool, **options: Any) -> ssl.SSLContext:
+        read.append(verify)
+        return create(verify, **options)
+
+    monkeypatch.setattr(httpx, "create_ssl_context", counted)
+    transports._usual_tls.cache_clear()
+    for make in (HttpPort, AsyncHttpPort):
+        for verify in (True, False, True):
+            make(verify)
+    assert read == [True, False]
+
+
+def test_a_callers_own_certificates_end_with_its_ports() -> None:
+    own = ssl.create_default_context()
+    HttpPort(own).close()
+    gone = weakref.ref(own)
+    del own
+    gc.collect()
+    assert gone() is None
