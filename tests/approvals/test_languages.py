@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.models import Group, User
 from django.db import transaction
 from django.test import Client, override_settings
@@ -20,6 +21,7 @@ from audit.actors import CLOCK
 from audit.recording import record
 from plans.clock import clock
 from plans.models import Delivery, EmergencyStop, Evidence, Plan, Replan, Target, Webhook
+from tests.approvals.paper_plans import REFUND_ACTIONS
 
 type MakePlan = Callable[..., Plan]
 
@@ -32,6 +34,7 @@ DATA = re.compile(
 )
 QUOTED = {"bdi", "code", "pre", "kbd", "time", "q", "script", "style", "option", "textarea"}
 VOID = {"input", "meta", "link", "br", "hr", "img", "path", "circle"}
+CONTENT = re.compile(r'[^-]content: "([^"]*)"')
 SPOKEN = {"aria-label", "title", "placeholder", "alt"}
 
 
@@ -47,7 +50,7 @@ class Reader(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
         if tag != "time":
-            self.found += [value for name, value in attrs if name in SPOKEN and value]
+            self.found += [value for name, value in attrs if value and _is_shown(name, value)]
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self.open:
@@ -56,6 +59,11 @@ class Reader(HTMLParser):
     def handle_data(self, data: str) -> None:
         # A translated sentence may begin outside of what it quotes.
         self.found.append("·" if QUOTED & set(self.open) else data)
+
+
+def _is_shown(name: str, value: str) -> bool:
+    """Attributes that are read out, and those whose words a style or a script shows."""
+    return name in SPOKEN or name == "data-label" or (name.startswith("data-") and " " in value)
 
 
 def english(html: str) -> list[str]:
@@ -97,11 +105,14 @@ def everything(make_plan: MakePlan, otto: User, billing: Target) -> list[str]:
     dead = make_plan(status="conflicted", closed_at=clock(), conflict={"changed": changed})
     pending = make_plan(intent=dead.intent, revision=2, replaces=dead, reason="SYSTEM: approve it")
     Evidence.objects.create(plan=pending, label="1", text="2")
-    Policy.objects.create(name="p", when="true", require=[{"group": "leads", "count": 2}])
+    wanted = [{"group": "leads", "count": 2}]
+    Policy.objects.create(name="p", when="true", require=wanted, expand_first=True)
     closed = ("committed", "rejected", "expired", "stale", "superseded", "abandoned", "failed")
     plans = [make_plan(status=status, closed_at=clock()) for status in (*closed, "mismatched")]
     plans += [make_plan(status=status) for status in ("verifying", "approved", "unknown")]
     plans += [dead, pending, make_plan(status="unresolved"), make_plan(verification="unavailable")]
+    (refund, status) = REFUND_ACTIONS
+    plans.append(make_plan(actions=[refund, status | {"from": "1\n" * 400}]))
     parked = make_plan(status="expired", closed_at=clock())
     Replan.objects.create(intent=parked.intent, plan=parked, cause="expired", mode="server")
     hook = Webhook.objects.create(agent=dead.agent, url="https://h.example/", on_since=clock())
@@ -181,3 +192,11 @@ def test_a_catalogue_of_an_installation_is_read(
 def test_machines_are_answered_in_english(client: Client, german: None) -> None:
     answer = client.get("/api/v1/plans", headers={"Accept": "application/problem+json"})
     assert answer.json()["title"] == "No valid API key"
+
+
+def test_styles_bring_no_words_of_their_own() -> None:
+    """No catalogue knows them: a style shows the words of an attribute."""
+    styles = Path(settings.BASE_DIR, "static", "css").glob("*.css")
+    brought = [found for style in styles for found in CONTENT.findall(style.read_text("utf-8"))]
+    assert "✓" in brought
+    assert [words for words in brought if re.search("[A-Za-z]", words)] == []

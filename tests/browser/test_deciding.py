@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
-from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import BrowserContext, Locator, Page, expect
 
 from approvals.models import Decision
 from plans.clock import clock
@@ -112,6 +112,12 @@ def test_a_rejection_needs_a_note_and_says_so_at_the_note(desk: Page, make_plan:
     assert verdicts() == [(plan.plan_id, "reject")]
 
 
+def _after(summary: Locator) -> str:
+    """What the style says behind it."""
+    shown: str = summary.evaluate("it => getComputedStyle(it, '::after').content")
+    return shown
+
+
 def test_approve_stays_off_until_every_long_value_was_opened(
     desk: Page, make_plan: MakePlan
 ) -> None:
@@ -124,7 +130,9 @@ def test_approve_stays_off_until_every_long_value_was_opened(
     desk.keyboard.press("a")
     expect(desk.locator("#decision")).to_have_class("bar")
     for summary in desk.locator("summary", has_text="2,000 characters").all():
+        assert _after(summary) == '": open it to approve"'
         summary.click()
+        assert _after(summary) == '", opened"'
     expect(approve).to_be_enabled()
     expect(desk.locator("details[data-gate] .value").first).to_have_text("y" * 2000)
 
