@@ -65,6 +65,9 @@ class Migration(migrations.Migration):
                 ('revoked_at', models.DateTimeField(blank=True, null=True)),
                 ('agent', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='api_keys', to='plans.agent')),
             ],
+            options={
+                'verbose_name': 'API key',
+            },
         ),
         migrations.CreateModel(
             name='Intent',
@@ -156,6 +159,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 'ordering': ['id'],
+                'verbose_name_plural': 'evidence',
             },
         ),
         migrations.CreateModel(

@@ -49,5 +49,8 @@ class ApiKey(models.Model):
         "audit:read",
     )
 
+    class Meta:
+        verbose_name = "API key"
+
     def __str__(self) -> str:
         return f"cs_{self.key_id}_…"

@@ -295,6 +295,7 @@ class Evidence(models.Model):
 
     class Meta:
         ordering: ClassVar[list[str]] = ["id"]
+        verbose_name_plural = "evidence"
 
     def __str__(self) -> str:
         return self.label

@@ -64,6 +64,12 @@ def test_strangers_meet_the_one_sign_in(client: Client, ada: User) -> None:
     assert client.get("/admin/login/").status_code == 403
 
 
+def test_models_are_named_as_people_call_them(operator: Client) -> None:
+    page = operator.get("/admin/").content.decode()
+    assert ">API keys<" in page
+    assert ">Evidence<" in page
+
+
 def test_operators_see_every_page_and_no_secret(
     operator: Client, admin_client: Client, make_plan: Callable[..., Plan], api_key: str
 ) -> None:
