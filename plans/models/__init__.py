@@ -4,8 +4,9 @@ from plans.models.agents import Agent, ApiKey
 from plans.models.attempts import Attempt
 from plans.models.contract_runs import ContractRun
 from plans.models.deliveries import Delivery, DeliveryAttempt, ToldUpTo, Webhook
+from plans.models.evidence import Evidence
 from plans.models.intents import Intent
-from plans.models.plans import Evidence, Plan
+from plans.models.plans import Plan
 from plans.models.replans import Replan
 from plans.models.switches import EmergencyStop
 from plans.models.targets import Operation, Target
