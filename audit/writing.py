@@ -47,12 +47,13 @@ def insert_and_change[M: Model](row: M, change: Change) -> M:
     Raises RuntimeError when the guard does not hold: the caller's transaction must end by it.
     """
     ours, values = _given(row)
-    columns = {_field(change, name): value for name, value in change.columns.items()}
+    fields = _fields(change.model)
+    columns = {fields[name]: value for name, value in change.columns.items()}
     theirs = tuple(
         (field, value.name if isinstance(value, FilledIn) else None)
         for field, value in columns.items()
     )
-    guard = {_field(change, name): value for name, value in change.guard.items()}
+    guard = {fields[name]: value for name, value in change.guard.items()}
     sql, filled_in = _insertion_and_change(type(row), ours, change.model, theirs, tuple(guard))
     sent = {field: value for field, value in columns.items() if not isinstance(value, FilledIn)}
     values += [*_prepared(sent), change.pk, *_prepared(guard)]
@@ -62,10 +63,6 @@ def insert_and_change[M: Model](row: M, change: Change) -> M:
     if returned is None:
         raise RuntimeError(f"a {change.model._meta.verbose_name} is not as its guard says")
     return _stored(row, filled_in, returned)
-
-
-def _field(change: Change, name: str) -> Field[Any, Any]:
-    return _fields(change.model)[name]
 
 
 @cache
