@@ -15,7 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     # Loaded by the fixtures: most test runs open no browser.
-    from playwright.sync_api import Browser, Playwright
+    from playwright.sync_api import Browser
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
@@ -41,21 +41,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @contextmanager
-def started() -> Iterator[Playwright]:
+def launched() -> Iterator[Browser]:
     """Playwright's loop runs in this thread, where Django would refuse its own queries.
 
-    It ends before others begin: beside a running loop none of them could start one of its own.
+    It ends before another begins: beside a running loop none could start one of its own.
     """
     from playwright.sync_api import sync_playwright
 
     with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
-        yield playwright
-
-
-@contextmanager
-def launched() -> Iterator[Browser]:
-    with started() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.test import Client
 
 from plans.models import Plan
-
-type MakePlan = Callable[..., Plan]
 
 PROBLEM = {"Accept": "application/problem+json"}
 HTMX = {"HX-Request": "true"}

@@ -14,12 +14,12 @@ from audit.models import Event
 from plans.models import Operation
 from tests.approvals.decision_form import (
     PROBLEM,
-    MakePlan,
     address,
     code_of,
     now,
     vote,
 )
+from tests.approvals.paper_plans import MakePlan
 
 pytestmark = pytest.mark.django_db
 

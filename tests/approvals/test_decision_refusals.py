@@ -15,12 +15,12 @@ from plans.models import Replan
 from tests.approvals.decision_form import (
     HTMX,
     PROBLEM,
-    MakePlan,
     address,
     code_of,
     now,
     vote,
 )
+from tests.approvals.paper_plans import MakePlan
 
 pytestmark = pytest.mark.django_db
 

@@ -12,12 +12,12 @@ from approvals.models import Decision
 from plans.models import Operation, Target
 from tests.approvals.decision_form import (
     HTMX,
-    MakePlan,
     address,
     code_of,
     now,
     vote,
 )
+from tests.approvals.paper_plans import MakePlan
 
 pytestmark = pytest.mark.django_db
 

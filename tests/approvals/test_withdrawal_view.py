@@ -9,13 +9,13 @@ from django.test import Client
 from plans.clock import clock
 from plans.models import Attempt, Plan
 from tests.approvals.decision_form import (
-    MakePlan,
     address,
     code_of,
     now,
     vote,
     withdraw,
 )
+from tests.approvals.paper_plans import MakePlan
 
 pytestmark = pytest.mark.django_db
 

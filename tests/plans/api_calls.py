@@ -13,6 +13,8 @@ from plans.models import Evidence, Intent, Plan
 from plans.replies import PROBLEM_TYPE
 
 TOKEN = "ptok_0123456789abcdefghij"
+LOOKALIKE = "p\u0430id"
+BIDI = "\u202e"
 INPUTS = '{"amount_cents":48000,"invoice_id":"4412"}'
 
 type Body = dict[str, Any]

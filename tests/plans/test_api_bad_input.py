@@ -9,7 +9,9 @@ import pytest
 
 from plans.models import Agent, Operation, Plan
 from tests.plans.api_calls import (
+    BIDI,
     INPUTS,
+    LOOKALIKE,
     TOKEN,
     Api,
     refused,
@@ -23,8 +25,6 @@ GOOD = json.dumps(submission())
 AMOUNT = '{"amount_cents":%s,"invoice_id":"4412"}'
 DIGITS = "1" * 5000
 JSON = "application/json"
-LOOKALIKE = "p\u0430id"
-BIDI = "\u202e"
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ import pytest
 
 from plans.models import Operation, Plan
 from tests.plans.api_calls import (
+    BIDI,
+    LOOKALIKE,
     TOKEN,
     Api,
     action,
@@ -20,9 +22,7 @@ from tests.plans.api_calls import (
 
 pytestmark = pytest.mark.django_db
 
-LOOKALIKE = "p\u0430id"
 FULL_WIDTH = "\uff12\uff10\uff12\uff16-03-14T09:41:12Z"
-BIDI = "\u202e"
 
 
 @pytest.fixture
